@@ -1,0 +1,37 @@
+"""The two quantities that decide how long an operation takes: arithmetic and memory traffic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    shape: tuple[int, ...]
+    dtype: str
+    """The name torch prints, without the prefix: `float32`, `bfloat16`, `bool`."""
+    itemsize: int
+
+    @property
+    def numel(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.numel * self.itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one operation asks of a device."""
+
+    matrix_flops: float = 0.0
+    """Multiply-adds of matmuls, convolutions and attention, two FLOPs each."""
+    vector_flops: float = 0.0
+    """Elementwise arithmetic, in units of one cheap vector instruction per element."""
+    random_numbers: float = 0.0
+    bytes_moved: float = 0.0
+    dtype: str = "float32"
+    estimated: bool = False
+    """True where no formula knows the operator and bytes alone were counted."""

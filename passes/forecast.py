@@ -1,0 +1,183 @@
+"""Replay a plan over forward and backward: live bytes at every kernel, the peak, and what fills it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from autockpt.passes.indexed import index
+from autockpt.passes.joint import Role
+from autockpt.passes.kernels import Lowered, lower
+from autockpt.passes.plan import Lowering, Plan, Problem
+from autockpt.passes.replay import Replayed, live_at, replay
+
+
+class Content(Enum):
+    """What a live byte is there for."""
+
+    GIVEN = "parameters and inputs"
+    KEPT = "kept"
+    RECOMPUTED = "recomputed"
+    GRADIENT = "gradients"
+    OUTPUT = "outputs and their tangents"
+    TEMPORARY = "temporaries"
+    WORKSPACE = "workspace"
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    name: str
+    nbytes: int
+    content: Content
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """While one kernel runs, its inputs and outputs both live."""
+
+    operation: str
+    in_backward: bool
+    live_bytes: int
+
+
+@dataclass(frozen=True)
+class Forecast:
+    peak: Moment
+    at_peak: tuple[Live, ...]
+    """Largest first; parameters and inputs are one entry."""
+    timeline: tuple[Moment, ...]
+    kept_bytes: int
+    given_bytes: int
+    recompute_seconds: float
+    step_seconds: float
+    """Of the whole step, recomputation included."""
+
+    @property
+    def peak_bytes(self) -> int:
+        return self.peak.live_bytes
+
+    @property
+    def recompute_share(self) -> float:
+        return self.recompute_seconds / self.step_seconds if self.step_seconds else 0.0
+
+    def filled_by(self) -> dict[Content, int]:
+        """Bytes at the peak by what they are there for."""
+        totals = dict.fromkeys(Content, 0)
+        for live in self.at_peak:
+            totals[live.content] += live.nbytes
+        return {content: nbytes for content, nbytes in totals.items() if nbytes}
+
+
+def forecast(problem: Problem, plan: Plan) -> Forecast:
+    """Everything that a report shows of a plan."""
+    return Simulator(problem).forecast(plan)
+
+
+class Simulator:
+    """Replays many plans of one problem; what they share is computed once."""
+
+    def __init__(self, problem: Problem) -> None:
+        graph = problem.graph
+        self.problem = problem
+        self.ix = index(problem)
+        self._fuse = problem.lowering is Lowering.INDUCTOR
+        self._givens = self._owners(v.name for v in graph.values if v.role in (Role.PARAMETER, Role.INPUT))
+        self._tangents = self._owners(v.name for v in graph.values if v.role is Role.TANGENT)
+        self._outputs = self._owners(graph.forward_outputs) - self._givens
+        self._required = [n for n, v in enumerate(graph.values) if self._runs_forward(v.name)]
+        self._base_seconds = sum(problem.seconds.values())
+
+    def peak_bytes(self, plan: Plan) -> int:
+        return max(self._live(*self._forward(plan)), self._live(*self._backward(plan)))
+
+    def recompute_seconds(self, plan: Plan) -> float:
+        """Seconds of what runs more often than once in the step."""
+        required = self.problem.graph.required_forward
+        runs: dict[str, int] = {}
+        for name in plan.backward:
+            runs[name] = runs.get(name, 0) + 1
+        once = required | plan.kept
+        return sum(
+            self.problem.seconds[name] * (count - (name not in once))
+            for name, count in runs.items()
+            if count > 1 or name in once
+        )
+
+    def forecast(self, plan: Plan) -> Forecast:
+        passes = [self._forward(plan), self._backward(plan)]
+        timeline = [
+            Moment(self.ix.names[kernel.operation], bool(number), live + base)
+            for number, (lowered, replayed, base) in enumerate(passes)
+            for kernel, live in zip(lowered.kernels, replayed.live, strict=True)
+        ]
+        given = self.problem.graph.given_bytes
+        peak = max(timeline, key=lambda moment: moment.live_bytes, default=Moment("", False, given))
+        recompute = self.recompute_seconds(plan)
+        return Forecast(
+            peak=peak,
+            at_peak=self._at_peak(plan, passes[peak.in_backward], peak),
+            timeline=tuple(timeline),
+            kept_bytes=sum(self.problem.graph.bytes_of(name) for name in plan.kept),
+            given_bytes=given,
+            recompute_seconds=recompute,
+            step_seconds=self._base_seconds + recompute,
+        )
+
+    def _runs_forward(self, name: str) -> bool:
+        return name in self.problem.graph.required_forward and self.problem.graph.by_name[name].role is Role.FORWARD
+
+    def _owners(self, names: Iterable[str]) -> set[int]:
+        owners = (self.ix.owner[self.ix.index[name]] for name in names)
+        return {owner for owner in owners if owner >= 0}
+
+    def _forward(self, plan: Plan) -> tuple[Lowered, Replayed, int]:
+        extra = self.problem.graph.cone(list(plan.kept)) - self.problem.graph.required_forward
+        more = [self.ix.index[name] for name in extra if self.problem.graph.by_name[name].role is Role.FORWARD]
+        sequence: Sequence[int] = sorted([*self._required, *more]) if more else self._required
+        outputs = self._outputs | self._owners(plan.kept)
+        lowered = lower(self.ix, sequence, self._givens, outputs, self._fuse)
+        return lowered, replay(lowered, self._givens, set()), self.problem.graph.given_bytes
+
+    def _backward(self, plan: Plan) -> tuple[Lowered, Replayed, int]:
+        ix, graph = self.ix, self.problem.graph
+        kept = self._owners(plan.kept)
+        held = self._outputs | self._tangents
+        start = list(dict.fromkeys([*self._givens, *self._tangents, *kept]))
+        sequence = [ix.index[name] for name in plan.backward]
+        outputs = [ix.index[name] for name in graph.backward_outputs]
+        lowered = lower(ix, sequence, start, outputs, self._fuse)
+        waiting = sum(ix.nbytes[owner] for owner in self._outputs - kept)
+        return lowered, replay(lowered, self._givens, held), graph.given_bytes + waiting
+
+    @staticmethod
+    def _live(lowered: Lowered, replayed: Replayed, base: int) -> int:
+        return max(replayed.live, default=0) + base
+
+    def _at_peak(self, plan: Plan, during: tuple[Lowered, Replayed, int], peak: Moment) -> tuple[Live, ...]:
+        lowered, replayed, base = during
+        if not lowered.kernels:
+            return (Live("", base, Content.GIVEN),)
+        position = replayed.live.index(peak.live_bytes - base)
+        found = [Live("parameters and inputs", self.problem.graph.given_bytes, Content.GIVEN)]
+        for number in live_at(lowered, replayed, position):
+            buffer = lowered.buffers[number]
+            if buffer.owner not in self._givens:
+                name = self.ix.names[buffer.owner]
+                content = self._content(plan, name, buffer.is_output, peak.in_backward, number < lowered.started)
+                found.append(Live(name, buffer.nbytes, content))
+        if base > self.problem.graph.given_bytes:
+            found.append(Live("forward outputs", base - self.problem.graph.given_bytes, Content.OUTPUT))
+        if scratch := lowered.kernels[position].scratch:
+            found.append(Live(self.ix.names[lowered.kernels[position].operation], scratch, Content.WORKSPACE))
+        return tuple(sorted(found, key=lambda live: -live.nbytes))
+
+    def _content(self, plan: Plan, name: str, is_output: bool, in_backward: bool, started: bool) -> Content:
+        role = self.problem.graph.by_name[name].role
+        if name in plan.kept and (started or not in_backward):
+            return Content.KEPT
+        if role is Role.TANGENT or (is_output and not in_backward):
+            return Content.OUTPUT
+        if is_output:
+            return Content.GRADIENT
+        return Content.RECOMPUTED if in_backward and role is Role.FORWARD else Content.TEMPORARY

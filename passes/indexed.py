@@ -1,0 +1,78 @@
+"""The joint graph as integers and arrays, for the loops that run thousands of times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from autockpt.passes.joint import JointGraph, Kind, Role, Value
+from autockpt.passes.operators import is_heavy
+from autockpt.passes.plan import Problem
+
+VIEW, POINTWISE, REDUCTION, EXTERN, PART = range(5)
+_CODES = {
+    Kind.POINTWISE: POINTWISE,
+    Kind.REDUCTION: REDUCTION,
+    Kind.EXTERN: EXTERN,
+    Kind.PART: PART,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """Parallel lists, one entry a value; a value is its position in the graph."""
+
+    names: list[str]
+    index: dict[str, int]
+    code: list[int]
+    owner: list[int]
+    """Whose bytes; -1 without bytes."""
+    nbytes: list[int]
+    """Of the storage that a value owns; 0 for all others."""
+    reads: list[tuple[int, ...]]
+    """The owners that a value's kernel reads, each once."""
+    parent: list[int]
+    """The operation that a PART belongs to; else -1."""
+    heavy: list[bool]
+    domain: list[tuple[int, int]]
+    """Loop sizes: elements out, elements reduced into each."""
+    scratch: list[int]
+    is_forward: list[bool]
+    is_given: list[bool]
+
+
+def index(problem: Problem) -> Indexed:
+    graph = problem.graph
+    position = {value.name: number for number, value in enumerate(graph.values)}
+    owner = [position[value.storage] if value.storage else -1 for value in graph.values]
+    workspace = problem.workspace or {}
+    return Indexed(
+        names=[value.name for value in graph.values],
+        index=position,
+        code=[_CODES.get(value.kind, VIEW) for value in graph.values],
+        owner=owner,
+        nbytes=[graph.bytes[value.name] if value.owns_bytes else 0 for value in graph.values],
+        reads=[_reads(value, position, owner) for value in graph.values],
+        parent=[position[value.inputs[0]] if value.kind is Kind.PART else -1 for value in graph.values],
+        heavy=[is_heavy(value.operator) for value in graph.values],
+        domain=[_domain(graph, value) for value in graph.values],
+        scratch=[workspace.get(value.name, 0) for value in graph.values],
+        is_forward=[value.role is Role.FORWARD for value in graph.values],
+        is_given=[value.role.is_given for value in graph.values],
+    )
+
+
+def _reads(value: Value, position: dict[str, int], owner: list[int]) -> tuple[int, ...]:
+    owners = [owner[position[name]] for name in value.inputs]
+    return tuple(dict.fromkeys(number for number in owners if number >= 0))
+
+
+def _domain(graph: JointGraph, value: Value) -> tuple[int, int]:
+    spec = value.spec
+    if spec is None:
+        return (0, 1)
+    if value.kind is not Kind.REDUCTION:
+        return (prod(spec.shape), 1)
+    source = graph.by_name[value.inputs[0]].spec if value.inputs else None
+    total = source.numel if source else spec.numel
+    return (spec.numel, max(total // max(spec.numel, 1), 1))

@@ -1,0 +1,101 @@
+"""The priced cut: the exact optimum of `seconds + price × bytes kept`, as a minimum cut.
+
+For every forward value v two nodes. Let the sink's side be what is at hand in the backward.
+
+    source -> v_in     seconds to recompute v      cut: v is recomputed; infinite where it must not be
+    v_in   -> v_out    price × bytes of v          cut: v is kept; infinite where it cannot be
+    u_out  -> v_in     infinite, for every read    what is recomputed has its inputs at hand
+    v_out  -> sink     infinite                    where the backward reads v
+
+Values that only the backward asks for run once either way, so recomputing them costs nothing more.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from ortools.graph.python import max_flow
+
+from autockpt.passes.joint import Role, Trait
+from autockpt.passes.plan import Problem
+
+_RESOLUTION = 10**12
+_INFINITE = 2**60
+
+
+class NoCut(Exception):
+    """Something that may be neither kept nor recomputed stands between forward and backward."""
+
+
+class PricedCut:
+    """Cuts of one problem at many prices; the graph is built once."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        graph = problem.graph
+        self._values = [v for v in graph.values if v.role not in (Role.BACKWARD, Role.TANGENT)]
+        number = {value.name: position for position, value in enumerate(self._values)}
+        count = len(self._values)
+        self._source, self._sink = 2 * count, 2 * count + 1
+        every = np.arange(count)
+        reads = [(number[name], number[value.name]) for value in self._values for name in value.inputs]
+        self._ties = np.array(sorted(number[name] for name in self._demanded()), dtype=np.int64)
+        pairs = np.array(reads, dtype=np.int64).reshape(-1, 2)
+        self._tails = np.concatenate([np.full(count, self._source), 2 * every, 2 * pairs[:, 0] + 1, 2 * self._ties + 1])
+        self._heads = np.concatenate(
+            [2 * every, 2 * every + 1, 2 * pairs[:, 1], np.full(len(self._ties), self._sink)]
+        )
+        self._seconds = np.array([self._recompute_seconds(value.name) for value in self._values])
+        self._bytes = np.array([self._kept_bytes(value.name) for value in self._values])
+
+    def _demanded(self) -> frozenset[str]:
+        """What must be at hand: what the backward reads, and what the user tagged MUST_SAVE and it is made from."""
+        graph = self._problem.graph
+        asked = set(graph.backward_reads)
+        stack = list(asked)
+        while stack:
+            name = stack.pop()
+            if name not in graph.required_forward:
+                fresh = set(graph.by_name[name].inputs) - asked
+                stack.extend(fresh)
+                asked |= {source for source in fresh if Trait.MUST_SAVE in graph.by_name[source].traits}
+        return frozenset(asked)
+
+    def _recompute_seconds(self, name: str) -> float:
+        if name in self._problem.pinned or self._problem.graph.by_name[name].role.is_given:
+            return np.inf
+        return self._problem.seconds[name] if name in self._problem.graph.required_forward else 0.0
+
+    def _kept_bytes(self, name: str) -> float:
+        value = self._problem.graph.by_name[name]
+        if value.role.is_given:
+            return 0.0
+        if name in self._problem.unkeepable:
+            return np.inf
+        return float(self._problem.graph.bytes_of(name)) if name not in self._free else 0.0
+
+    @property
+    def _free(self) -> frozenset[str]:
+        """Forward outputs live through the backward whether it reads them or not."""
+        return frozenset(self._problem.graph.by_name[name].storage for name in self._problem.graph.forward_outputs)
+
+    def kept(self, price: float) -> frozenset[str]:
+        """The values to keep when a byte costs this many seconds."""
+        if not len(self._ties):
+            return frozenset()
+        costs = np.concatenate([self._seconds, self._bytes * price])
+        finite = costs[np.isfinite(costs)]
+        scale = _RESOLUTION / max(float(finite.sum()), 1e-30)
+        capacities = np.full(len(self._tails), _INFINITE, dtype=np.int64)
+        # One more than rounding gives: nothing is free, so among equals the cut with fewer edges wins.
+        capacities[: len(costs)] = np.where(np.isfinite(costs), np.rint(np.where(np.isfinite(costs), costs, 0) * scale) + 1, _INFINITE)
+        flow = max_flow.SimpleMaxFlow()
+        flow.add_arcs_with_capacity(self._tails, self._heads, capacities)
+        flow.solve(self._source, self._sink)
+        if flow.optimal_flow() >= _INFINITE:
+            raise NoCut("a value can be neither kept nor recomputed")
+        reached = np.zeros(2 * len(self._values) + 2, dtype=bool)
+        reached[flow.get_source_side_min_cut()] = True
+        crossing = reached[0:-2:2] & ~reached[1:-2:2]
+        return frozenset(
+            value.name for value, crosses in zip(self._values, crossing, strict=True) if crosses and not value.role.is_given
+        )

@@ -1,0 +1,55 @@
+"""The one door to torch's private partitioner: its tidying, its calling conventions and its own choice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch._functorch.config as functorch_config
+from torch import fx
+from torch._functorch import partitioners
+from torch._functorch.compile_utils import fx_graph_cse, raise_getitems
+from torch.fx.experimental.symbolic_shapes import is_symbol_binding_fx_node  # noqa: F401
+
+Modules = tuple[fx.GraphModule, fx.GraphModule]
+
+
+def torch_partition(joint: fx.GraphModule, inputs: Sequence[Any], **kwargs: Any) -> Modules:
+    """What Inductor would do without us."""
+    return partitioners.min_cut_rematerialization_partition(joint, inputs, **kwargs)
+
+
+def tidy(joint: fx.GraphModule) -> None:
+    """Remove dead and repeated nodes and turn torch's rules into tags, as torch does before it partitions."""
+    joint.graph.eliminate_dead_code()
+    if functorch_config.cse:
+        joint.graph = fx_graph_cse(joint.graph)
+    if partitioners.has_recomputable_ops(joint):
+        partitioners.cleanup_recompute_tags(joint, is_default_partition=False)
+    partitioners.force_save_collectives(joint)
+    partitioners.force_save_effectful_ops(joint)
+    partitioners.force_save_bw_mutation_src(joint)
+    joint.recompile()
+
+
+def extract(
+    joint: fx.GraphModule, saved: list[fx.Node], num_fwd_outputs: int, parameters: Sequence[fx.Node]
+) -> Modules:
+    """Forward and backward in AOTAutograd's conventions, with these nodes passed from one to the other."""
+    numbers = [n for n in saved if partitioners.is_sym_node(n) and not partitioners._is_assert_only_symbool(n)]
+    opaque = [n for n in saved if partitioners.is_opaque_node(n)]
+    tensors = [n for n in saved if not partitioners.is_sym_node(n) and not partitioners.is_opaque_node(n)]
+    return partitioners._extract_fwd_bwd_modules(
+        joint,
+        tensors,
+        saved_sym_nodes=numbers,
+        saved_opaque_nodes=opaque,
+        num_fwd_outputs=num_fwd_outputs,
+        static_lifetime_input_nodes=partitioners.OrderedSet(parameters),
+    )
+
+
+def finish(forward: fx.GraphModule, backward: fx.GraphModule) -> Modules:
+    """The last touches that torch gives to both."""
+    forward = partitioners.thread_graphsafe_rng_from_hops(raise_getitems(forward), is_backward=False)
+    return forward, partitioners.thread_graphsafe_rng_from_hops(backward, is_backward=True)

@@ -1,0 +1,64 @@
+"""Seconds per value: what it costs to compute it once more in the backward."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from autockpt.cost_models import DeviceProfile, TensorSpec, Work, seconds_of, work_of, workspace_bytes
+from autockpt.cost_models.roofline import arithmetic_seconds
+from autockpt.passes.joint import JointGraph, Kind, Value
+from autockpt.passes.plan import Lowering
+
+_FREE = (Kind.GIVEN, Kind.VIEW, Kind.PART, Kind.SYMBOL)
+
+
+def price(graph: JointGraph, device: DeviceProfile, lowering: Lowering) -> Mapping[str, float]:
+    """Seconds of every value, the backward's own operations included."""
+    return {value.name: _seconds(graph, value, device, lowering) for value in graph.values}
+
+
+def _seconds(graph: JointGraph, value: Value, device: DeviceProfile, lowering: Lowering) -> float:
+    if value.kind in _FREE:
+        return 0.0
+    work = work_in(graph, value)
+    if lowering is Lowering.EAGER or value.kind is not Kind.POINTWISE:
+        return seconds_of(work, device)
+    # Fused into what reads it, a pointwise operation adds its arithmetic; a kernel that cannot fuse it in
+    # needs it written first.
+    seconds = arithmetic_seconds(work, device)
+    if read_by_extern(graph, value.name):
+        seconds += graph.bytes_of(value.name) / device.bytes_per_second + device.launch_seconds
+    return seconds
+
+
+def read_by_extern(graph: JointGraph, name: str) -> bool:
+    """Whether a kernel that does not fuse reads this value, itself or through views."""
+    readers = (graph.by_name[reader] for reader in graph.readers[name])
+    return any(
+        reader.kind is Kind.EXTERN or (reader.kind is Kind.VIEW and read_by_extern(graph, reader.name))
+        for reader in readers
+    )
+
+
+def work_in(graph: JointGraph, value: Value) -> Work:
+    inputs, outputs = specs_around(graph, value)
+    elementwise = value.kind in (Kind.POINTWISE, Kind.REDUCTION)
+    return work_of(value.operator, inputs, outputs, elementwise=elementwise)
+
+
+def specs_around(graph: JointGraph, value: Value) -> tuple[tuple[TensorSpec, ...], tuple[TensorSpec, ...]]:
+    inputs = [graph.by_name[name].spec for name in value.inputs]
+    parts = [graph.by_name[name] for name in graph.readers[value.name]]
+    outputs = [part.spec for part in parts if part.kind is Kind.PART] or [value.spec]
+    return tuple(s for s in inputs if s is not None), tuple(s for s in outputs if s is not None)
+
+
+def find_workspaces(graph: JointGraph, threads: int) -> Mapping[str, int]:
+    """Scratch bytes of every operation that has some."""
+    found = {}
+    for value in graph.values:
+        if value.kind is Kind.EXTERN and value.device == "cpu":
+            scratch = workspace_bytes(value.operator, specs_around(graph, value)[0], threads)
+            if scratch:
+                found[value.name] = scratch
+    return found

@@ -1,0 +1,183 @@
+"""fx joint module -> JointGraph. The only reader of `node.meta`; everything after it is frozen data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch.utils import _pytree as pytree
+from torch.utils.checkpoint import CheckpointPolicy
+
+from autockpt.cost_models import TensorSpec
+from autockpt.passes.joint import JointGraph, Kind, Role, Source, Trait, Value
+from autockpt.passes.operators import kind_of, packet_of, traits_of
+
+_UNKNOWN_SIZE = 4096
+"""Stands in for a size that depends on data; torch's own partitioner guesses the same."""
+
+
+class UnreadableGraph(Exception):
+    """The joint graph holds something that this reader does not understand."""
+
+
+def read(joint: fx.GraphModule, num_forward_outputs: int, parameter_positions: Iterable[int]) -> JointGraph:
+    """Freeze a joint module. `parameter_positions` count among the primals, as AOTAutograd counts them."""
+    nodes = list(joint.graph.nodes)
+    primals = [node for node in nodes if node.op == "placeholder" and "primals" in node.target]
+    parameters = {primals[position] for position in parameter_positions if position < len(primals)}
+    outputs = pytree.arg_tree_leaves(*nodes[-1].args)
+    storages = _Storages()
+    roles: dict[fx.Node, Role] = {}
+    values = []
+    for node in nodes[:-1]:
+        roles[node] = _role(node, roles, parameters)
+        values.append(_value(node, roles[node], storages.of(node)))
+    return JointGraph(
+        values=tuple(values),
+        bytes=storages.bytes,
+        forward_outputs=_names(outputs[:num_forward_outputs]),
+        backward_outputs=_names(outputs[num_forward_outputs:]),
+    )
+
+
+def _names(outputs: Sequence[Any]) -> tuple[str, ...]:
+    return tuple(node.name for node in outputs if isinstance(node, fx.Node))
+
+
+def _role(node: fx.Node, roles: dict[fx.Node, Role], parameters: set[fx.Node]) -> Role:
+    if node.op == "placeholder":
+        if "tangents" in str(node.target):
+            return Role.TANGENT
+        if "primals" in str(node.target):
+            return Role.PARAMETER if node in parameters else Role.INPUT
+        raise UnreadableGraph(f"input `{node.target}` is neither a primal nor a tangent")
+    if node.op == "get_attr":
+        return Role.INPUT
+    if node.op != "call_function":
+        raise UnreadableGraph(f"node `{node.name}` is a {node.op}")
+    late = node.meta.get("partitioner_tag") == "must_be_in_backward"
+    if late or any(roles[source] in (Role.TANGENT, Role.BACKWARD) for source in node.all_input_nodes):
+        return Role.BACKWARD
+    return Role.FORWARD
+
+
+def _value(node: fx.Node, role: Role, storage: str) -> Value:
+    tensor = _tensors(node)[:1]
+    return Value(
+        name=node.name,
+        operator=str(node.target) if node.op == "call_function" else node.op,
+        role=role,
+        kind=_kind(node, role, storage),
+        inputs=tuple(source.name for source in node.all_input_nodes),
+        storage=storage,
+        spec=_spec(tensor[0]) if tensor else None,
+        device=tensor[0].device.type if tensor else "cpu",
+        traits=_traits(node),
+        source=_source(node),
+    )
+
+
+def _kind(node: fx.Node, role: Role, storage: str) -> Kind:
+    if role.is_given:
+        return Kind.GIVEN
+    if _is_number(node):
+        return Kind.SYMBOL
+    if Trait.MUTATES in traits_of(node.target):
+        return Kind.EXTERN
+    if storage and storage != node.name:
+        return Kind.VIEW
+    if packet_of(node.target) == "getitem":
+        return Kind.PART
+    return kind_of(node.target)
+
+
+def _is_number(node: fx.Node) -> bool:
+    return isinstance(node.meta.get("val"), torch.SymInt | torch.SymFloat | torch.SymBool | int | float | bool)
+
+
+def _traits(node: fx.Node) -> frozenset[Trait]:
+    traits = traits_of(node.target) if node.op == "call_function" else frozenset()
+    if Trait.RANDOM in traits and _argument(node, "dropout_p") == 0.0:
+        traits -= {Trait.RANDOM}
+    policy = node.meta.get("recompute")
+    if policy is CheckpointPolicy.MUST_SAVE:
+        traits |= {Trait.MUST_SAVE}
+    # torch gives regions of torch.utils.checkpoint the PREFER tag and obeys it as it obeys MUST; so do we.
+    if policy in (CheckpointPolicy.MUST_RECOMPUTE, CheckpointPolicy.PREFER_RECOMPUTE):
+        traits |= {Trait.MUST_RECOMPUTE}
+    return traits
+
+
+def _argument(node: fx.Node, name: str) -> Any:
+    """What a call passes, or would by default, for one argument; None where the operator has no such argument."""
+    for position, argument in enumerate(node.target._schema.arguments):  # type: ignore[union-attr]
+        if argument.name == name:
+            given = node.args[position] if position < len(node.args) else node.kwargs.get(name)
+            return argument.default_value if given is None else given
+    return None
+
+
+class _Storages:
+    """Who owns which bytes: a value shares them only with one of its own inputs.
+
+    Fake tensors know their storage, but a pass may have copied `meta` from one node to another that
+    allocates anew, so equal storages count only along an edge.
+    """
+
+    def __init__(self) -> None:
+        self.bytes: dict[str, int] = {}
+        self._owner: dict[fx.Node, dict[int, str]] = {}
+
+    def of(self, node: fx.Node) -> str:
+        inherited: dict[int, str] = {}
+        for source in node.all_input_nodes:
+            inherited.update(self._owner[source])
+        keys = [(tensor.untyped_storage()._cdata, tensor) for tensor in _tensors(node)]
+        self._owner[node] = {key: inherited.get(key, node.name) for key, _ in keys}
+        owners = set(self._owner[node].values())
+        if owners == {node.name} and not _is_single(node):
+            # The results of an operation with several; each gets its bytes where it is taken out.
+            self._owner[node] = {}
+            return ""
+        if len(owners) > 1:
+            raise UnreadableGraph(f"`{node.name}` returns views of several tensors")
+        owner = next(iter(owners), "")
+        if owner == node.name:
+            self.bytes[owner] = _hint(keys[0][1].untyped_storage().nbytes())
+        return owner
+
+
+def _tensors(node: fx.Node) -> list[torch.Tensor]:
+    return [leaf for leaf in pytree.tree_leaves(node.meta.get("val")) if isinstance(leaf, torch.Tensor)]
+
+
+def _is_single(node: fx.Node) -> bool:
+    return isinstance(node.meta.get("val"), torch.Tensor)
+
+
+def _spec(tensor: torch.Tensor) -> TensorSpec:
+    shape = tuple(_hint(size) for size in tensor.shape)
+    return TensorSpec(shape, str(tensor.dtype).removeprefix("torch."), tensor.dtype.itemsize)
+
+
+def _hint(size: int | torch.SymInt) -> int:
+    if isinstance(size, int):
+        return size
+    hint = size.node.hint
+    return int(hint) if hint is not None else _UNKNOWN_SIZE
+
+
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
+
+
+def _source(node: fx.Node) -> Source:
+    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
+    module = str(list(stack.values())[-1][0]) if stack else ""
+    frames = list(_FRAME.finditer(node.meta.get("stack_trace") or ""))
+    if not frames:
+        return Source(module=module)
+    code = node.meta["stack_trace"][frames[-1].end() :].partition("\n")[2].strip().partition("\n")[0]
+    return Source(module, frames[-1]["file"], int(frames[-1]["line"]), code.strip())
