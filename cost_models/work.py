@@ -18,6 +18,10 @@ class TensorSpec:
         return prod(self.shape)
 
     @property
+    def is_floating(self) -> bool:
+        return "float" in self.dtype or "complex" in self.dtype
+
+    @property
     def nbytes(self) -> int:
         return self.numel * self.itemsize
 

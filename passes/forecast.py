@@ -107,9 +107,9 @@ class Simulator:
     def forecast(self, plan: Plan) -> Forecast:
         passes = [self._forward(plan), self._backward(plan)]
         timeline = [
-            Moment(self.ix.names[kernel.operation], bool(number), live + base)
+            Moment(self.ix.names[kernel.operation], bool(number), replayed.live[kernel.launch] + base)
             for number, (lowered, replayed, base) in enumerate(passes)
-            for kernel, live in zip(lowered.kernels, replayed.live, strict=True)
+            for kernel in lowered.kernels
         ]
         given = self.problem.graph.given_bytes
         peak = max(timeline, key=lambda moment: moment.live_bytes, default=Moment("", False, given))
@@ -158,9 +158,9 @@ class Simulator:
         lowered, replayed, base = during
         if not lowered.kernels:
             return (Live("", base, Content.GIVEN),)
-        position = replayed.live.index(peak.live_bytes - base)
+        launch = replayed.live.index(peak.live_bytes - base)
         found = [Live("parameters and inputs", self.problem.graph.given_bytes, Content.GIVEN)]
-        for number in live_at(lowered, replayed, position):
+        for number in live_at(lowered, replayed, launch):
             buffer = lowered.buffers[number]
             if buffer.owner not in self._givens:
                 name = self.ix.names[buffer.owner]
@@ -168,8 +168,9 @@ class Simulator:
                 found.append(Live(name, buffer.nbytes, content))
         if base > self.problem.graph.given_bytes:
             found.append(Live("forward outputs", base - self.problem.graph.given_bytes, Content.OUTPUT))
-        if scratch := lowered.kernels[position].scratch:
-            found.append(Live(self.ix.names[lowered.kernels[position].operation], scratch, Content.WORKSPACE))
+        for kernel in lowered.kernels:
+            if kernel.launch == launch and kernel.scratch:
+                found.append(Live(self.ix.names[kernel.operation], kernel.scratch, Content.WORKSPACE))
         return tuple(sorted(found, key=lambda live: -live.nbytes))
 
     def _content(self, plan: Plan, name: str, is_output: bool, in_backward: bool, started: bool) -> Content:

@@ -39,6 +39,7 @@ class Indexed:
     scratch: list[int]
     is_forward: list[bool]
     is_given: list[bool]
+    on_cpu: bool
 
 
 def index(problem: Problem) -> Indexed:
@@ -59,6 +60,7 @@ def index(problem: Problem) -> Indexed:
         scratch=[workspace.get(value.name, 0) for value in graph.values],
         is_forward=[value.role is Role.FORWARD for value in graph.values],
         is_given=[value.role.is_given for value in graph.values],
+        on_cpu=all(value.device == "cpu" for value in graph.values),
     )
 
 

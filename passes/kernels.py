@@ -26,6 +26,7 @@ class Buffer:
 
     owner: int
     nbytes: int
+    is_pointwise: bool = False
     is_output: bool = False
     readers: list[int] = field(default_factory=list)
     """Operations of the pass, by position, that read it."""
@@ -40,6 +41,8 @@ class Kernel:
     writes: list[int]
     domain: tuple[int, int]
     scratch: int = 0
+    launch: int = 0
+    """Kernels of one launch share its beginning and its end: all writes before, all frees after."""
 
 
 @dataclass(slots=True)
@@ -71,7 +74,18 @@ def lower(ix: Indexed, sequence: Sequence[int], given: Iterable[int], outputs: I
         kernels = [
             Kernel(c.value, False, set(c.reads), c.writes, ix.domain[c.value], ix.scratch[c.value]) for c in calls
         ]
+    _launch(kernels, grouped=fuse and ix.on_cpu)
     return Lowered(kernels, buffers, started)
+
+
+def _launch(kernels: list[Kernel], grouped: bool) -> None:
+    """Inductor's C++ backend puts all loops between two kernels that cannot fuse into one function."""
+    launch, before = -1, False
+    for kernel in kernels:
+        if not (grouped and before and kernel.fusible):
+            launch += 1
+        kernel.launch = launch
+        before = kernel.fusible
 
 
 def _allocate(
@@ -98,7 +112,7 @@ def _allocate(
         if owner[number] == number:
             current[number] = len(buffers)
             call.writes.append(len(buffers))
-            buffers.append(Buffer(number, ix.nbytes[number]))
+            buffers.append(Buffer(number, ix.nbytes[number], kind == POINTWISE))
     return buffers, calls, started, current
 
 
@@ -139,46 +153,34 @@ def _materialise(ix: Indexed, calls: list[_Call], buffers: list[Buffer]) -> list
 
 
 def _fuse(kernels: list[Kernel], buffers: list[Buffer]) -> list[Kernel]:
-    """Greedily merge loops over the same elements, where no other kernel has to run in between."""
-    placed: list[Kernel | None] = []
-    maker: dict[int, int] = {}
-    last_reader: dict[int, int] = {}
-    loop_over: dict[int, int] = {}
+    """Merge loops over the same elements, never across a kernel that cannot fuse: see `compiler/order.py`."""
+    placed: list[Kernel] = []
+    run: list[Kernel] = []
     for kernel in kernels:
-        home = _home(kernel, placed, maker, last_reader, loop_over) if kernel.fusible else -1
-        if home < 0:
-            home = len(placed)
+        if not kernel.fusible:
             placed.append(kernel)
+            run = []
+            continue
+        home = _home(kernel, run)
+        if home is None:
+            placed.append(kernel)
+            run.append(kernel)
         else:
-            target = placed[home]
-            assert target is not None
-            target.reads |= kernel.reads
-            target.writes = target.writes + kernel.writes
-            target.domain = _join(target.domain, kernel.domain)
-        for read in kernel.reads:
-            last_reader[read] = max(home, last_reader.get(read, -1))
-            if kernel.fusible:
-                loop_over[read] = home
-        for write in kernel.writes:
-            maker[write] = home
-    return _drop_internal([kernel for kernel in placed if kernel is not None], buffers)
+            home.reads |= kernel.reads
+            home.writes = home.writes + kernel.writes
+            home.domain = _join(home.domain, kernel.domain)
+    return _drop_internal(placed, buffers)
 
 
-def _home(
-    kernel: Kernel,
-    placed: list[Kernel | None],
-    maker: dict[int, int],
-    last_reader: dict[int, int],
-    loop_over: dict[int, int],
-) -> int:
-    """The kernel that this one can join, or -1."""
-    latest = max((maker.get(read, -1) for read in kernel.reads), default=-1)
-    neighbours = {loop_over[read] for read in kernel.reads if read in loop_over}
-    for candidate in sorted({latest, *neighbours}, reverse=True):
-        target = placed[candidate] if candidate >= latest and candidate >= 0 else None
-        if target is not None and target.fusible and _same_loops(target.domain, kernel.domain):
+def _home(kernel: Kernel, run: list[Kernel]) -> Kernel | None:
+    """The last loop of the run that this one can join: shared data, same elements, nothing needed in between."""
+    for candidate in reversed(run):
+        feeds = not kernel.reads.isdisjoint(candidate.writes)
+        if (feeds or not kernel.reads.isdisjoint(candidate.reads)) and _same_loops(candidate.domain, kernel.domain):
             return candidate
-    return -1
+        if feeds:
+            return None
+    return None
 
 
 def _same_loops(one: tuple[int, int], other: tuple[int, int]) -> bool:
@@ -195,11 +197,16 @@ def _join(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
 
 
 def _drop_internal(kernels: list[Kernel], buffers: list[Buffer]) -> list[Kernel]:
-    """A buffer that only its own kernel reads is never allocated."""
+    """A pointwise buffer that only its own kernel reads is never allocated; a reduction's result always is."""
     outside: set[int] = set()
     for kernel in kernels:
         outside.update(kernel.reads.difference(kernel.writes))
     for kernel in kernels:
-        kernel.writes = [write for write in kernel.writes if write in outside or buffers[write].is_output]
-        kernel.reads.difference_update(kernel.writes)
+        inside = kernel.reads.intersection(kernel.writes)
+        kernel.writes = [
+            write
+            for write in kernel.writes
+            if write in outside or buffers[write].is_output or not buffers[write].is_pointwise
+        ]
+        kernel.reads -= inside
     return kernels

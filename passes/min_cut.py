@@ -46,6 +46,7 @@ class PricedCut:
         )
         self._seconds = np.array([self._recompute_seconds(value.name) for value in self._values])
         self._bytes = np.array([self._kept_bytes(value.name) for value in self._values])
+        self._total = float(self._bytes[np.isfinite(self._bytes)].sum())
 
     def _demanded(self) -> frozenset[str]:
         """What must be at hand: what the backward reads, and what the user tagged MUST_SAVE and it is made from."""
@@ -78,16 +79,22 @@ class PricedCut:
         """Forward outputs live through the backward whether it reads them or not."""
         return frozenset(self._problem.graph.by_name[name].storage for name in self._problem.graph.forward_outputs)
 
-    def kept(self, price: float) -> frozenset[str]:
-        """The values to keep when a byte costs this many seconds."""
+    def kept(self, price: float, late_price: float | None = None, border: float = 0.5) -> frozenset[str]:
+        """The values to keep when a byte costs this many seconds; another price may hold after a border.
+
+        The border is a share of all the bytes that could be kept, in order of the forward.
+        """
         if not len(self._ties):
             return frozenset()
-        costs = np.concatenate([self._seconds, self._bytes * price])
+        prices = np.full(len(self._bytes), price)
+        if late_price is not None:
+            prices[np.cumsum(np.where(np.isfinite(self._bytes), self._bytes, 0.0)) > border * self._total] = late_price
+        costs = np.concatenate([self._seconds, self._bytes * prices])
         finite = costs[np.isfinite(costs)]
         scale = _RESOLUTION / max(float(finite.sum()), 1e-30)
         capacities = np.full(len(self._tails), _INFINITE, dtype=np.int64)
         # One more than rounding gives: nothing is free, so among equals the cut with fewer edges wins.
-        capacities[: len(costs)] = np.where(np.isfinite(costs), np.rint(np.where(np.isfinite(costs), costs, 0) * scale) + 1, _INFINITE)
+        capacities[: len(costs)][np.isfinite(costs)] = np.rint(finite * scale).astype(np.int64) + 1
         flow = max_flow.SimpleMaxFlow()
         flow.add_arcs_with_capacity(self._tails, self._heads, capacities)
         flow.solve(self._source, self._sink)
@@ -97,5 +104,7 @@ class PricedCut:
         reached[flow.get_source_side_min_cut()] = True
         crossing = reached[0:-2:2] & ~reached[1:-2:2]
         return frozenset(
-            value.name for value, crosses in zip(self._values, crossing, strict=True) if crosses and not value.role.is_given
+            value.name
+            for value, crosses in zip(self._values, crossing, strict=True)
+            if crosses and not value.role.is_given
         )

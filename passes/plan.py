@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
-from autockpt.passes.joint import JointGraph, Kind, Role, Trait
+from autockpt.passes.joint import JointGraph, Kind, Role, Trait, Value
 
 
 class Lowering(Enum):
@@ -32,14 +32,21 @@ class Problem:
 
     @cached_property
     def unkeepable(self) -> frozenset[str]:
-        """Values that may not cross from forward to backward: views, several results at once, user tags."""
-        return frozenset(
-            value.name
-            for value in self.graph.values
-            if value.role is Role.FORWARD
-            and value.kind is not Kind.SYMBOL
-            and (not value.owns_bytes or (Trait.MUST_RECOMPUTE in value.traits and value.name not in self.pinned))
-        )
+        """Values that may not cross from forward to backward."""
+        return frozenset(value.name for value in self.graph.values if self._is_unkeepable(value))
+
+    def _is_unkeepable(self, value: Value) -> bool:
+        if value.role is not Role.FORWARD or value.kind is Kind.SYMBOL:
+            return False
+        if not value.owns_bytes:
+            # A view, kept as its base; or several results at once, kept one by one.
+            return True
+        if value.name in self.pinned:
+            return False
+        # What only the backward asks for is computed there. Brought forward it would be computed in another kernel,
+        # and the last bits of a transcendental function depend on the loop around it. Masks and indices are exact.
+        late = value.name not in self.graph.required_forward and value.spec is not None and value.spec.is_floating
+        return late or Trait.MUST_RECOMPUTE in value.traits
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,6 @@ class Plan:
 
 
 class Outcome(Enum):
-    FITS = "The plan fits the budget and is the fastest that was found."
-    NO_BUDGET = "No budget was set: this is the fastest plan that was found."
-    OVER_BUDGET = "No plan that was found fits the budget; this is the lowest peak."
+    FASTEST = "The budget does not bind: this is the fastest plan that was found."
+    FITS = "The fastest plan that was found within the budget."
+    OVER_BUDGET = "No plan that was found fits the budget: this is the lowest peak."

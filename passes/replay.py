@@ -1,21 +1,21 @@
-"""Run the kernels of one pass in the mind: which buffers live while each kernel runs."""
+"""Run the kernels of one pass in the mind: which buffers live during each launch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
-from autockpt.passes.kernels import Lowered
+from autockpt.passes.kernels import Kernel, Lowered
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
     live: list[int]
-    """Bytes while each kernel runs: what it reads, what it writes, its scratch, all that waits."""
-    after: int
-    """Bytes when the pass is over."""
+    """Bytes during each launch: what its kernels read, what they write, their scratch, all that waits."""
     last_read: dict[int, int]
-    """The kernel after which a buffer goes; absent for those that stay or die at birth."""
+    """The launch after which a buffer goes; absent for those that stay or die at birth."""
+    made: dict[int, int]
+    """The launch that makes a buffer."""
     reused: dict[int, int]
     """Buffers written in place, each over another that dies there."""
 
@@ -23,41 +23,52 @@ class Replayed:
 def replay(lowered: Lowered, weightless: Set[int], held: Set[int]) -> Replayed:
     """`weightless` storages are counted elsewhere; `held` ones outlive the pass and are never written over."""
     buffers = lowered.buffers
-    last_read = _last_reads(lowered, held | weightless)
+    last_kernel = _last_reads(lowered, held | weightless)
+    made = {number: kernel.launch for kernel in lowered.kernels for number in kernel.writes}
+    last_read = {number: lowered.kernels[position].launch for number, position in last_kernel.items()}
     dying: dict[int, list[int]] = {}
-    for number, position in last_read.items():
+    for number, position in last_kernel.items():
         dying.setdefault(position, []).append(number)
     now = sum(b.nbytes for b in buffers[: lowered.started] if b.owner not in weightless)
     live: list[int] = []
     reused: dict[int, int] = {}
+    going = scratch = 0
     for position, kernel in enumerate(lowered.kernels):
+        if kernel.launch == len(live):
+            now -= going
+            going = scratch = 0
+            live.append(now)
         free = dying.get(position, [])
-        fresh = 0
-        if kernel.fusible and free and kernel.writes:
-            over = {buffers[number].nbytes: number for number in free}
-            for number in kernel.writes:
-                target = over.pop(buffers[number].nbytes, None)
-                if target is None:
-                    fresh += buffers[number].nbytes
-                else:
-                    reused[number] = target
-            now += fresh
-            live.append(now + kernel.scratch)
-            now -= sum(buffers[number].nbytes for number in free)
-            now += sum(buffers[number].nbytes for number in reused if number in kernel.writes)
-        else:
-            now += sum(buffers[number].nbytes for number in kernel.writes)
-            live.append(now + kernel.scratch)
-            now -= sum(buffers[number].nbytes for number in free)
-        now -= sum(
-            buffers[number].nbytes
-            for number in kernel.writes
-            if number not in last_read and not buffers[number].is_output
-        )
-    return Replayed(live, now, last_read, reused)
+        over = _written_over(kernel, free, lowered) if kernel.fusible and free else {}
+        reused.update(over)
+        for number in kernel.writes:
+            if number not in over:
+                now += buffers[number].nbytes
+            if number not in last_read and not buffers[number].is_output:
+                going += buffers[number].nbytes
+        overwritten = set(over.values())
+        going += sum(buffers[number].nbytes for number in free if number not in overwritten)
+        scratch = max(scratch, kernel.scratch)
+        live[-1] = now + scratch
+    return Replayed(live, last_read, made, reused)
+
+
+def _written_over(kernel: Kernel, free: list[int], lowered: Lowered) -> dict[int, int]:
+    """Which results take the place of an input that dies: elementwise, same size."""
+    buffers = lowered.buffers
+    places: dict[int, list[int]] = {}
+    for number in free:
+        places.setdefault(buffers[number].nbytes, []).append(number)
+    over = {}
+    for number in kernel.writes:
+        fitting = places.get(buffers[number].nbytes)
+        if fitting and buffers[number].is_pointwise:
+            over[number] = fitting.pop()
+    return over
 
 
 def _last_reads(lowered: Lowered, staying: Set[int]) -> dict[int, int]:
+    """The last kernel that reads each buffer, for those that go when they are read."""
     buffers = lowered.buffers
     last: dict[int, int] = {}
     for position, kernel in enumerate(lowered.kernels):
@@ -70,15 +81,15 @@ def _last_reads(lowered: Lowered, staying: Set[int]) -> dict[int, int]:
     }
 
 
-def live_at(lowered: Lowered, replayed: Replayed, position: int) -> Iterator[int]:
-    """The buffers that live while one kernel runs."""
-    kernel = lowered.kernels[position]
-    made = {number: at for at, k in enumerate(lowered.kernels[: position + 1]) for number in k.writes}
-    for number in (*range(lowered.started), *made):
-        if replayed.last_read.get(number, position) < position:
+def live_at(lowered: Lowered, replayed: Replayed, launch: int) -> Iterator[int]:
+    """The buffers that live during one launch, each place in memory once."""
+    gone = {over for number, over in replayed.reused.items() if replayed.made[number] < launch}
+    for number, buffer in enumerate(lowered.buffers):
+        born = -1 if number < lowered.started else replayed.made.get(number)
+        if born is None or born > launch or number in gone:
             continue
-        if made.get(number) == position and number in replayed.reused:
+        if born == launch and number in replayed.reused:
             continue
-        read_later = number in replayed.last_read or lowered.buffers[number].is_output
-        if number < lowered.started or read_later or number in kernel.writes:
+        dies = replayed.last_read.get(number, born if not buffer.is_output and born >= 0 else launch)
+        if dies >= launch:
             yield number

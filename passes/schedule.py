@@ -59,26 +59,38 @@ def _leaves(graph: JointGraph) -> frozenset[str]:
 
 def schedule(graph: JointGraph, kept: Iterable[str], order: Sequence[str]) -> Plan:
     """The plan that keeps these values and recomputes the rest just in time, each once."""
-    kept = frozenset(kept)
-    available = set(kept)
-    available.update(value.name for value in graph.values if value.role.is_given)
-    position = {value.name: index for index, value in enumerate(graph.values)}
-    backward: list[str] = []
-    for name in (*order, *graph.backward_outputs):
-        if name in available:
-            continue
-        for missing in sorted(_missing(graph, name, available), key=position.__getitem__):
-            available.add(missing)
-            backward.append(missing)
-    return Plan(frozenset(kept), tuple(backward))
+    return Scheduler(graph, order)(kept)
 
 
-def _missing(graph: JointGraph, name: str, available: set[str]) -> set[str]:
-    missing = {name}
-    stack = [name]
-    while stack:
-        for source in graph.by_name[stack.pop()].inputs:
-            if source not in available and source not in missing:
-                missing.add(source)
-                stack.append(source)
-    return missing
+class Scheduler:
+    """Turns many kept sets of one graph into plans."""
+
+    def __init__(self, graph: JointGraph, order: Sequence[str]) -> None:
+        self._names = [value.name for value in graph.values]
+        self._position = {name: number for number, name in enumerate(self._names)}
+        self._inputs = [tuple(self._position[name] for name in value.inputs) for value in graph.values]
+        self._given = [value.role.is_given for value in graph.values]
+        self._order = [self._position[name] for name in (*order, *graph.backward_outputs)]
+
+    def __call__(self, kept: Iterable[str]) -> Plan:
+        kept = frozenset(kept)
+        available = list(self._given)
+        for name in kept:
+            available[self._position[name]] = True
+        backward: list[int] = []
+        for number in self._order:
+            if not available[number]:
+                backward.extend(self._fetch(number, available))
+        return Plan(kept, tuple(self._names[number] for number in backward))
+
+    def _fetch(self, number: int, available: list[bool]) -> list[int]:
+        """This value and all that is missing for it, in the order of the graph."""
+        available[number] = True
+        missing = [number]
+        for found in missing:
+            for source in self._inputs[found]:
+                if not available[source]:
+                    available[source] = True
+                    missing.append(source)
+        missing.sort()
+        return missing

@@ -1,0 +1,124 @@
+"""The door: `torch.compile(model, backend="autockpt", options={...})`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch._functorch.config as functorch_config
+from torch import fx
+from torch._dynamo.backends.common import aot_autograd
+from torch._inductor.compile_fx import compile_fx
+
+from autockpt.budget import resolve_budget
+from autockpt.cost_models import DeviceProfile, load_profile
+from autockpt.options import Options
+from autockpt.order import CompileInOrder
+from autockpt.partitioner import Partitioner
+from autockpt.passes.decide import Setup
+from autockpt.passes.plan import Lowering
+
+Compiled = Callable[..., Any]
+_LOW_PRECISION = (torch.bfloat16, torch.float16)
+
+
+def autockpt(
+    gm: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    options: dict[str, Any] | None = None,
+    mode: str | None = None,
+) -> Compiled:
+    """What Dynamo calls for `backend="autockpt"`."""
+    return compile_graph(gm, example_inputs, Options.parse(options, mode))
+
+
+class Backend:
+    """The typed twin of `options`: `torch.compile(model, backend=autockpt.Backend(memory_budget=0.5))`.
+
+    Options are checked here, before anything runs. Two backends with equal options are equal, so that Dynamo
+    compiles anew when, and only when, an option changed.
+    """
+
+    def __init__(
+        self,
+        memory_budget: int | float | str | None = None,
+        *,
+        mode: str | None = None,
+        **options: Any,
+    ) -> None:
+        given = options if memory_budget is None else {"memory_budget": memory_budget, **options}
+        self.options = Options.parse(given, mode)
+        self.__name__ = "autockpt"
+
+    def __call__(self, gm: fx.GraphModule, example_inputs: Sequence[Any]) -> Compiled:
+        return compile_graph(gm, example_inputs, self.options)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Backend) and self.options == other.options
+
+    def __hash__(self) -> int:
+        return hash(repr(self.options))
+
+    def __repr__(self) -> str:
+        return f"autockpt.Backend({self.options})"
+
+
+def compile_graph(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Options) -> Compiled:
+    device = _device_of(example_inputs)
+    setup = Setup(
+        budget=resolve_budget(options.memory_budget, options.reserve_bytes, device),
+        device=_profile(options, device),
+        lowering=Lowering(options.lower),
+        threads=torch.get_num_threads(),
+    )
+    partitioner = Partitioner(setup, options.on_infeasible)
+    if setup.lowering is Lowering.EAGER:
+        return _lower_eager(gm, example_inputs, partitioner)
+    patches = {**_precision(gm), **options.inductor_patches(), "custom_partitioner_fn": partitioner}
+    inner = CompileInOrder(frozenset(options.inductor_patches()))
+    # AOTAutograd's own cache would skip the partitioner, and with it the decision that the user asks to see. Planning
+    # takes a fraction of a second; the kernels still come from Inductor's cache.
+    with functorch_config.patch(enable_autograd_cache=False):
+        compiled: Compiled = compile_fx(gm, list(example_inputs), inner_compile=inner, config_patches=patches)
+    return compiled
+
+
+def _lower_eager(gm: fx.GraphModule, example_inputs: Sequence[Any], partitioner: Partitioner) -> Compiled:
+    """The planned graphs as they are, operator by operator."""
+
+    def interpret(module: fx.GraphModule, _: Sequence[Any]) -> Compiled:
+        def run(args: list[Any]) -> Any:
+            return fx.Interpreter(module).boxed_run(args)
+
+        run._boxed_call = True  # type: ignore[attr-defined]
+        return run
+
+    lower = aot_autograd(fw_compiler=interpret, bw_compiler=interpret, partition_fn=partitioner)
+    compiled: Compiled = lower(gm, list(example_inputs))
+    return compiled
+
+
+def _precision(gm: fx.GraphModule) -> dict[str, Any]:
+    """Round where eager rounds, when anything is bf16 or fp16.
+
+    Inside a fused kernel Inductor computes in fp32 and rounds only what it stores. A value that was stored by
+    the forward and is fused into the backward when recomputed would then not be the value that was thrown away.
+    With every rounding in its place each value is the same wherever it is computed.
+    """
+    values = (node.meta.get("example_value") for node in gm.graph.nodes)
+    low = any(isinstance(value, torch.Tensor) and value.dtype in _LOW_PRECISION for value in values)
+    return {"emulate_precision_casts": True} if low else {}
+
+
+def _device_of(example_inputs: Sequence[Any]) -> torch.device:
+    devices = [value.device for value in example_inputs if isinstance(value, torch.Tensor)]
+    accelerators = [device for device in devices if device.type != "cpu"]
+    return (accelerators or devices or [torch.device("cpu")])[0]
+
+
+def _profile(options: Options, device: torch.device) -> DeviceProfile:
+    if options.device is not None:
+        return load_profile(options.device)
+    return load_profile("cpu" if device.type == "cpu" else "a100-80gb")

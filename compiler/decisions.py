@@ -1,0 +1,90 @@
+"""What was decided for each graph compiled in this process."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import torch._logging
+
+from autockpt.passes.decide import Decision
+from autockpt.passes.forecast import Forecast
+from autockpt.passes.plan import Outcome, Plan
+from autockpt.report import as_json, one_line, tensor_table
+
+log = logging.getLogger("autockpt")
+
+
+@dataclass(frozen=True)
+class GraphDecision:
+    """One graph, its plan and what is expected of it."""
+
+    name: str
+    decision: Decision
+
+    @property
+    def plan(self) -> Plan:
+        return self.decision.plan
+
+    @property
+    def forecast(self) -> Forecast:
+        return self.decision.forecast
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.decision.outcome
+
+    @property
+    def peak_bytes(self) -> int:
+        return self.decision.forecast.peak_bytes
+
+    @property
+    def budget_bytes(self) -> int:
+        return self.decision.budget_bytes
+
+    @property
+    def floor_bytes(self) -> int | None:
+        return self.decision.floor_bytes
+
+    @property
+    def fastest_bytes(self) -> int:
+        return self.decision.fastest_bytes
+
+    @property
+    def recompute_seconds(self) -> float:
+        return self.decision.forecast.recompute_seconds
+
+    @property
+    def planning_seconds(self) -> float:
+        return self.decision.planning_seconds
+
+    def to_json(self) -> dict[str, Any]:
+        return as_json(self.decision, self.name)
+
+    def __str__(self) -> str:
+        return one_line(self.decision, self.name)
+
+
+_DECISIONS: list[GraphDecision] = []
+
+
+def decisions() -> tuple[GraphDecision, ...]:
+    """What was decided for each graph compiled in this process, newest last."""
+    return tuple(_DECISIONS)
+
+
+def record(decision: Decision) -> GraphDecision:
+    """Remember, log and trace a decision."""
+    made = GraphDecision(f"graph {len(_DECISIONS)}", decision)
+    _DECISIONS.append(made)
+    log.info("%s", made)
+    if log.isEnabledFor(logging.DEBUG):
+        log.debug("%s\n%s", made.name, tensor_table(decision))
+    torch._logging.trace_structured(
+        "artifact",
+        metadata_fn=lambda: {"name": f"autockpt_{made.name.replace(' ', '_')}", "encoding": "json"},
+        payload_fn=lambda: json.dumps(made.to_json(), indent=1),
+    )
+    return made

@@ -1,0 +1,30 @@
+"""Errors that reach the user as themselves.
+
+Dynamo wraps whatever a backend raises into `BackendCompilerFailed`, except its own `ShortenTraceback`. A user
+who catches `autockpt.BudgetError` must get one, so ours descend from that class.
+"""
+
+from __future__ import annotations
+
+from torch._dynamo.exc import ShortenTraceback
+
+
+class AutockptError(ShortenTraceback):
+    """Everything that autockpt raises on purpose."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, first_useful_frame=None)
+
+
+class OptionError(AutockptError, ValueError):
+    """An option that autockpt does not know or cannot use."""
+
+
+class BudgetError(AutockptError):
+    """No plan fits the budget."""
+
+    def __init__(self, message: str, budget_bytes: int, floor_bytes: int) -> None:
+        super().__init__(message)
+        self.budget_bytes = budget_bytes
+        self.floor_bytes = floor_bytes
+        """The lowest peak that any plan was found to have."""

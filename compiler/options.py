@@ -1,0 +1,160 @@
+"""Options are read once, here, and travel as a value. A wrong one raises before anything is traced."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import torch
+import torch._inductor
+
+from autockpt.budget import ACCEPTED, check_budget
+from autockpt.cost_models import ProfileError, load_profile
+from autockpt.errors import OptionError
+from autockpt.sizes import parse_size
+
+PLANNERS = ("auto", "min_cut")
+LOWERINGS = ("inductor", "eager")
+ON_INFEASIBLE = ("error", "minimum")
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `torch.compile(..., backend="autockpt", options={...})`, checked."""
+
+    memory_budget: int | float | str = "auto"
+    reserve: int | str = 0
+    planner: str = "auto"
+    solve_seconds: float = 10.0
+    device: str | None = None
+    offload: bool = False
+    lower: str = "inductor"
+    on_infeasible: str = "error"
+    plan: str | None = None
+    mode: str | None = None
+    inductor: Mapping[str, Any] = field(default_factory=dict)
+    """Passed on as they are."""
+
+    def __post_init__(self) -> None:
+        for name, (check, accepted) in _CHECKS.items():
+            value = getattr(self, name)
+            try:
+                check(value)
+            except ValueError as error:
+                raise OptionError(f"option {name}={value!r} {error}; accepted is {accepted}") from None
+
+    @classmethod
+    def parse(cls, raw: Mapping[str, Any] | None, mode: str | None = None) -> Options:
+        """From the dictionary that torch.compile passes on, over what the environment says."""
+        given = {**_from_environment(), **(raw or {})}
+        if mode is not None:
+            given["mode"] = mode
+        ours = {name: given.pop(name) for name in KNOWN if name in given}
+        _check_inductor(given)
+        return cls(**ours, inductor=given)
+
+    @property
+    def reserve_bytes(self) -> int:
+        return parse_size(self.reserve) if isinstance(self.reserve, str) else self.reserve
+
+    def inductor_patches(self) -> dict[str, Any]:
+        mode = torch._inductor.list_mode_options(self.mode) if self.mode else {}
+        return {**mode, **{name.replace("-", "_"): value for name, value in self.inductor.items()}}
+
+
+KNOWN = tuple(option.name for option in fields(Options) if option.name != "inductor")
+
+
+def _from_environment() -> dict[str, Any]:
+    """AUTOCKPT_MEMORY_BUDGET and the like, for frameworks that pass only the name of a backend."""
+    found = {}
+    for name in KNOWN:
+        text = os.environ.get(f"AUTOCKPT_{name.upper()}")
+        if text is not None:
+            found[name] = _plain(text)
+    return found
+
+
+def _plain(text: str) -> Any:
+    """A number or a truth value where the text is one."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _check_inductor(given: Mapping[str, Any]) -> None:
+    inductor = {name.replace("-", "_") for name in torch._inductor.list_options()}
+    for name in given:
+        if not isinstance(name, str) or name.replace("-", "_") not in inductor:
+            near = difflib.get_close_matches(str(name), [*KNOWN, *sorted(inductor)], n=1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            known = ", ".join(KNOWN)
+            raise OptionError(f"unknown option {name!r}{hint}; accepted are {known} and every option of Inductor")
+
+
+def _one_of(*choices: str) -> tuple[Callable[[Any], None], str]:
+    def check(value: Any) -> None:
+        if value not in choices:
+            raise ValueError("is none of the choices")
+
+    return check, " or ".join(f'"{choice}"' for choice in choices)
+
+
+def _reserve(value: Any) -> None:
+    if isinstance(value, str):
+        parse_size(value)
+    elif isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"is a {type(value).__name__}")
+    elif value < 0:
+        raise ValueError("is negative")
+
+
+def _seconds(value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"is a {type(value).__name__}")
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError("is not a positive number of seconds")
+
+
+def _device(value: Any) -> None:
+    if value is None:
+        return
+    if not isinstance(value, str):
+        raise ValueError(f"is a {type(value).__name__}")
+    try:
+        load_profile(value)
+    except ProfileError as error:
+        raise ValueError(f"cannot be used: {error}") from None
+
+
+def _mode(value: Any) -> None:
+    if value is not None and value not in torch._inductor.list_mode_options():
+        raise ValueError("is no mode of Inductor")
+
+
+def _not_yet(value: Any) -> None:
+    if value not in (None, False):
+        raise ValueError("is not supported yet")
+
+
+_CHECKS: dict[str, tuple[Callable[[Any], None], str]] = {
+    "memory_budget": (check_budget, ACCEPTED),
+    "reserve": (_reserve, 'bytes as an int or a size such as "2GiB"'),
+    "planner": _one_of(*PLANNERS),
+    "solve_seconds": (_seconds, "a positive number of seconds"),
+    "device": (_device, "the name of a shipped device profile or the path of one"),
+    "offload": (_not_yet, "False"),
+    "lower": _one_of(*LOWERINGS),
+    "on_infeasible": _one_of(*ON_INFEASIBLE),
+    "plan": (_not_yet, "None"),
+    "mode": (_mode, " or ".join(f'"{mode}"' for mode in torch._inductor.list_mode_options())),
+}

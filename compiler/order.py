@@ -1,0 +1,71 @@
+"""Make Inductor keep the plan's order: the forecast is worth what the order is worth.
+
+Three habits of Inductor move memory away from what was planned, and are off for graphs that we planned:
+
+- It fuses loops that share data even when a matmul stands between them, which makes one wait for the other:
+  a recomputed GELU merged with the GELU's backward pulls an 8 MiB gradient in front of the matmul that would
+  have freed an 8 MiB input. Loops still fuse freely between two kernels that cannot fuse.
+- It may run the kernels in another order that it estimates to be lower.
+- It holds freed buffers for reuse by later ones of the same size, where it estimates that this is harmless.
+
+Measured on an 8-layer GPT on the CPU: none of it costs time (see README), and the peak of the same plan is up to
+a quarter lower.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import Any
+
+import torch._inductor.config as inductor_config
+from torch import fx
+from torch._inductor.choices import InductorChoices
+from torch._inductor.compile_fx import compile_fx_inner
+from torch._inductor.virtualized import V
+
+_MARK = "autockpt_planned"
+_PATCHES = {"reorder_for_peak_memory": False, "allow_buffer_reuse": False}
+
+
+def mark_planned(*modules: fx.GraphModule) -> None:
+    """Tell `compile_in_order` that the order of these modules is ours."""
+    for module in modules:
+        module.meta[_MARK] = True
+
+
+class CompileInOrder:
+    """Inductor's inner compile; planned modules keep their order, all others are none of our business."""
+
+    def __init__(self, overridden: frozenset[str]) -> None:
+        self._patches = {name: value for name, value in _PATCHES.items() if name not in overridden}
+
+    def __call__(self, module: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
+        if not module.meta.get(_MARK):
+            return compile_fx_inner(module, *args, **kwargs)
+        with inductor_config.patch(self._patches), V.set_choices_handler(_KeepOrder()):
+            return compile_fx_inner(module, *args, **kwargs)
+
+
+class _KeepOrder(InductorChoices):
+    """Inductor's heuristics, but no fusion across a kernel that cannot fuse."""
+
+    @staticmethod
+    def can_fuse(scheduler: Any, node1: Any, node2: Any, shared_data_score: int) -> bool:
+        first = min(node1.max_order, node2.max_order)
+        second = max(node1.min_order, node2.min_order)
+        barriers = _barriers(scheduler)
+        if bisect_right(barriers, first) < bisect_right(barriers, second):
+            return False
+        return InductorChoices.can_fuse(scheduler, node1, node2, shared_data_score)
+
+
+def _barriers(scheduler: Any) -> list[int]:
+    """Positions of kernels that cannot fuse, found once for each scheduler."""
+    if not hasattr(scheduler, "autockpt_barriers"):
+        scheduler.autockpt_barriers = sorted(node.min_order for node in scheduler.nodes if node.is_extern())
+    barriers: list[int] = scheduler.autockpt_barriers
+    return barriers
+
+
+InnerCompile = Callable[..., Any]

@@ -1,0 +1,85 @@
+"""What was decided, in words, as a table and as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from autockpt.passes.decide import Decision
+from autockpt.passes.forecast import Forecast
+from autockpt.passes.joint import JointGraph, Role
+from autockpt.sizes import format_size
+
+
+def one_line(decision: Decision, name: str) -> str:
+    forecast = decision.forecast
+    return (
+        f"{name}: peak {format_size(forecast.peak_bytes)} of a budget of {format_size(decision.budget_bytes)}, "
+        f"{len(decision.plan.kept)} tensors ({format_size(forecast.kept_bytes)}) kept, "
+        f"{forecast.recompute_share:.1%} of the step recomputed, planned in {decision.planning_seconds:.2f} s"
+    )
+
+
+def tensor_table(decision: Decision) -> str:
+    """Every forward value that the backward depends on: kept or recomputed, its size, seconds, reason and source."""
+    graph, plan = decision.problem.graph, decision.plan
+    again = set(plan.backward)
+    rows = []
+    for value in graph.values:
+        if value.role is not Role.FORWARD or not value.owns_bytes or (value.name not in again | plan.kept):
+            continue
+        fate = "kept" if value.name in plan.kept else "recomputed"
+        rows.append(
+            f"{fate:<10}  {format_size(graph.bytes_of(value.name)):>10}  "
+            f"{decision.problem.seconds[value.name] * 1e6:>9.1f} us  {value.name:<28}  "
+            f"{decision.problem.pinned.get(value.name, ''):<30}  {value.source}".rstrip()
+        )
+    return "\n".join(rows)
+
+
+def infeasible(decision: Decision) -> str:
+    """One paragraph: the floor, what fills it, and the ways out."""
+    forecast = decision.forecast
+    filled = ", ".join(f"{content.value} {format_size(size)}" for content, size in forecast.filled_by().items())
+    return (
+        f"no plan fits memory_budget: {format_size(decision.budget_bytes)} is below the lowest peak that was found, "
+        f"{format_size(forecast.peak_bytes)} ({forecast.peak_bytes} bytes), reached at `{forecast.peak.operation}` in the "
+        f"{'backward' if forecast.peak.in_backward else 'forward'} and filled by {filled}; raise memory_budget, lower "
+        f"reserve, shrink the batch or the sequence, or set on_infeasible=\"minimum\" to run at the lowest peak"
+    )
+
+
+def as_json(decision: Decision, name: str) -> dict[str, Any]:
+    """Everything that a bug report needs of a decision."""
+    forecast = decision.forecast
+    return {
+        "schema": 1,
+        "graph": name,
+        "outcome": decision.outcome.name.lower(),
+        "budget_bytes": decision.budget_bytes,
+        "peak_bytes": forecast.peak_bytes,
+        "floor_bytes": decision.floor_bytes,
+        "fastest_bytes": decision.fastest_bytes,
+        "given_bytes": forecast.given_bytes,
+        "kept_bytes": forecast.kept_bytes,
+        "recompute_seconds": forecast.recompute_seconds,
+        "step_seconds": forecast.step_seconds,
+        "planning_seconds": decision.planning_seconds,
+        "at_peak": _peak_json(forecast),
+        "pinned": {k: v for k, v in decision.problem.pinned.items() if k in decision.plan.kept},
+        "kept": {name: decision.problem.graph.bytes_of(name) for name in sorted(decision.plan.kept)},
+        "recomputed": _recomputed(decision.problem.graph, decision),
+        "backward": list(decision.plan.backward),
+    }
+
+
+def _peak_json(forecast: Forecast) -> dict[str, Any]:
+    return {
+        "operation": forecast.peak.operation,
+        "in_backward": forecast.peak.in_backward,
+        "filled_by": {content.name.lower(): size for content, size in forecast.filled_by().items()},
+        "largest": [[live.name, live.nbytes, live.content.name.lower()] for live in forecast.at_peak[:10]],
+    }
+
+
+def _recomputed(graph: JointGraph, decision: Decision) -> list[str]:
+    return [n for n in decision.plan.backward if graph.by_name[n].role is Role.FORWARD and n in graph.required_forward]

@@ -1,0 +1,98 @@
+"""The straight line from a joint graph and a budget to a plan."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from autockpt.cost_models import DeviceProfile
+from autockpt.passes.forecast import Forecast
+from autockpt.passes.frontier import Candidate, Frontier
+from autockpt.passes.joint import JointGraph
+from autockpt.passes.pins import find_pins
+from autockpt.passes.plan import Lowering, Outcome, Plan, Problem
+from autockpt.passes.price import find_workspaces, price
+from autockpt.passes.verify import verify
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A cap on the peak. Exactly one of the three is set."""
+
+    total_bytes: int | None = None
+    """On everything that is live: parameters and inputs too."""
+    free_bytes: int | None = None
+    """On what comes on top of parameters and inputs, which are there already."""
+    fraction: float | None = None
+    """Between the lowest peak that was found, 0.0, and the peak of the fastest plan, 1.0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    budget: Budget
+    device: DeviceProfile
+    lowering: Lowering = Lowering.INDUCTOR
+    threads: int = 1
+
+
+@dataclass(frozen=True)
+class Decision:
+    problem: Problem
+    plan: Plan
+    outcome: Outcome
+    forecast: Forecast
+    budget_bytes: int
+    floor_bytes: int | None
+    """The lowest peak that was found; None where the budget did not make anybody look."""
+    fastest_bytes: int
+    planning_seconds: float
+
+
+def decide(graph: JointGraph, setup: Setup) -> Decision:
+    """The fastest plan that fits, or the lowest peak there is, with the outcome saying which."""
+    started = time.perf_counter()
+    frontier = Frontier(pose(graph, setup))
+    budget_bytes = _resolve(setup.budget, frontier)
+    found = frontier.within(budget_bytes)
+    chosen = found or frontier.lowest
+    verify(frontier.problem, chosen.plan)
+    return Decision(
+        problem=frontier.problem,
+        plan=chosen.plan,
+        outcome=Outcome.OVER_BUDGET if found is None else _outcome(frontier, chosen),
+        forecast=frontier.simulator.forecast(chosen.plan),
+        budget_bytes=budget_bytes,
+        floor_bytes=frontier.peak_bytes(frontier.lowest) if frontier.looked_for_lowest else None,
+        fastest_bytes=frontier.peak_bytes(frontier.fastest),
+        planning_seconds=time.perf_counter() - started,
+    )
+
+
+def pose(graph: JointGraph, setup: Setup) -> Problem:
+    """The question that a planner answers."""
+    return Problem(
+        graph=graph,
+        seconds=price(graph, setup.device, setup.lowering),
+        pinned=find_pins(graph, setup.lowering),
+        lowering=setup.lowering,
+        workspace=find_workspaces(graph, setup.threads),
+        # A kept byte is written once and read once more than one that stays inside a kernel.
+        seconds_per_byte=2.0 / setup.device.bytes_per_second,
+    )
+
+
+def _resolve(budget: Budget, frontier: Frontier) -> int:
+    if budget.total_bytes is not None:
+        return budget.total_bytes
+    if budget.free_bytes is not None:
+        return budget.free_bytes + frontier.problem.graph.given_bytes
+    assert budget.fraction is not None
+    fastest = frontier.peak_bytes(frontier.fastest)
+    if budget.fraction == 1.0:
+        return fastest
+    lowest = frontier.peak_bytes(frontier.lowest)
+    return lowest + int((fastest - lowest) * budget.fraction)
+
+
+def _outcome(frontier: Frontier, chosen: Candidate) -> Outcome:
+    return Outcome.FASTEST if chosen is frontier.fastest else Outcome.FITS
