@@ -9,10 +9,15 @@ from autockpt.cost_models import DeviceProfile
 from autockpt.passes.forecast import Forecast
 from autockpt.passes.frontier import Candidate, Frontier
 from autockpt.passes.joint import JointGraph
+from autockpt.passes.layout import copied_bytes
 from autockpt.passes.pins import find_pins
 from autockpt.passes.plan import Lowering, Outcome, Plan, Problem
 from autockpt.passes.price import find_workspaces, price
 from autockpt.passes.verify import verify
+
+
+_UNSEEN_BYTES = 64 * 2**10
+"""Scalars, seeds and what autograd makes between the two graphs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,7 @@ def pose(graph: JointGraph, setup: Setup) -> Problem:
         pinned=find_pins(graph, setup.lowering),
         lowering=setup.lowering,
         workspace=find_workspaces(graph, setup.threads),
+        standing_bytes=copied_bytes(graph, setup.lowering) + _UNSEEN_BYTES,
         # A kept byte is written once and read once more than one that stays inside a kernel.
         seconds_per_byte=2.0 / setup.device.bytes_per_second,
     )

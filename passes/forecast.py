@@ -86,6 +86,8 @@ class Simulator:
         self._tangents = self._owners(v.name for v in graph.values if v.role is Role.TANGENT)
         self._outputs = self._owners(graph.forward_outputs) - self._givens
         self._required = [n for n, v in enumerate(graph.values) if self._runs_forward(v.name)]
+        self._given_bytes = graph.given_bytes
+        self._standing_bytes = graph.given_bytes + problem.standing_bytes
         self._base_seconds = sum(problem.seconds.values())
 
     def peak_bytes(self, plan: Plan) -> int:
@@ -111,15 +113,14 @@ class Simulator:
             for number, (lowered, replayed, base) in enumerate(passes)
             for kernel in lowered.kernels
         ]
-        given = self.problem.graph.given_bytes
-        peak = max(timeline, key=lambda moment: moment.live_bytes, default=Moment("", False, given))
+        peak = max(timeline, key=lambda moment: moment.live_bytes, default=Moment("", False, self._standing_bytes))
         recompute = self.recompute_seconds(plan)
         return Forecast(
             peak=peak,
             at_peak=self._at_peak(plan, passes[peak.in_backward], peak),
             timeline=tuple(timeline),
             kept_bytes=sum(self.problem.graph.bytes_of(name) for name in plan.kept),
-            given_bytes=given,
+            given_bytes=self._given_bytes,
             recompute_seconds=recompute,
             step_seconds=self._base_seconds + recompute,
         )
@@ -137,7 +138,7 @@ class Simulator:
         sequence: Sequence[int] = sorted([*self._required, *more]) if more else self._required
         outputs = self._outputs | self._owners(plan.kept)
         lowered = lower(self.ix, sequence, self._givens, outputs, self._fuse)
-        return lowered, replay(lowered, self._givens, set()), self.problem.graph.given_bytes
+        return lowered, replay(lowered, self._givens, set()), self._standing_bytes
 
     def _backward(self, plan: Plan) -> tuple[Lowered, Replayed, int]:
         ix, graph = self.ix, self.problem.graph
@@ -148,7 +149,7 @@ class Simulator:
         outputs = [ix.index[name] for name in graph.backward_outputs]
         lowered = lower(ix, sequence, start, outputs, self._fuse)
         waiting = sum(ix.nbytes[owner] for owner in self._outputs - kept)
-        return lowered, replay(lowered, self._givens, held), graph.given_bytes + waiting
+        return lowered, replay(lowered, self._givens, held), self._standing_bytes + waiting
 
     @staticmethod
     def _live(lowered: Lowered, replayed: Replayed, base: int) -> int:
@@ -159,15 +160,17 @@ class Simulator:
         if not lowered.kernels:
             return (Live("", base, Content.GIVEN),)
         launch = replayed.live.index(peak.live_bytes - base)
-        found = [Live("parameters and inputs", self.problem.graph.given_bytes, Content.GIVEN)]
+        found = [Live("parameters and inputs", self._given_bytes, Content.GIVEN)]
         for number in live_at(lowered, replayed, launch):
             buffer = lowered.buffers[number]
             if buffer.owner not in self._givens:
                 name = self.ix.names[buffer.owner]
                 content = self._content(plan, name, buffer.is_output, peak.in_backward, number < lowered.started)
                 found.append(Live(name, buffer.nbytes, content))
-        if base > self.problem.graph.given_bytes:
-            found.append(Live("forward outputs", base - self.problem.graph.given_bytes, Content.OUTPUT))
+        if base > self._standing_bytes:
+            found.append(Live("forward outputs", base - self._standing_bytes, Content.OUTPUT))
+        if self.problem.standing_bytes:
+            found.append(Live("copies and scalars", self.problem.standing_bytes, Content.WORKSPACE))
         for kernel in lowered.kernels:
             if kernel.launch == launch and kernel.scratch:
                 found.append(Live(self.ix.names[kernel.operation], kernel.scratch, Content.WORKSPACE))

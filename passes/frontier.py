@@ -59,8 +59,7 @@ class Frontier:
     def candidates(self) -> tuple[Candidate, ...]:
         """Fastest first; among equals the one that keeps less."""
         cuts = self._cuts
-        lowest = min(range(len(cuts)), key=lambda number: self.peak_bytes(cuts[number]))
-        blends = (blend for number in range(min(lowest + 1, len(cuts) - 1)) for blend in self._blends(number))
+        blends = (blend for number in range(len(cuts) - 1) for blend in self._blends(number))
         every = {candidate.plan.kept: candidate for candidate in (*blends, *cuts)}
         return tuple(sorted(every.values(), key=lambda c: (c.seconds, c.kept_bytes, sorted(c.plan.kept))))
 

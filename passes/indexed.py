@@ -50,7 +50,7 @@ def index(problem: Problem) -> Indexed:
     return Indexed(
         names=[value.name for value in graph.values],
         index=position,
-        code=[_CODES.get(value.kind, VIEW) for value in graph.values],
+        code=[_code(graph, value) for value in graph.values],
         owner=owner,
         nbytes=[graph.bytes[value.name] if value.owns_bytes else 0 for value in graph.values],
         reads=[_reads(value, position, owner) for value in graph.values],
@@ -62,6 +62,15 @@ def index(problem: Problem) -> Indexed:
         is_given=[value.role.is_given for value in graph.values],
         on_cpu=all(value.device == "cpu" for value in graph.values),
     )
+
+
+def _code(graph: JointGraph, value: Value) -> int:
+    """Inductor turns the sum of a matmul and anything into one matmul that adds: gradients of a shared weight."""
+    if value.operator == "aten.add.Tensor" and any(
+        graph.by_name[name].operator == "aten.mm.default" and len(graph.readers[name]) == 1 for name in value.inputs
+    ):
+        return EXTERN
+    return _CODES.get(value.kind, VIEW)
 
 
 def _reads(value: Value, position: dict[str, int], owner: list[int]) -> tuple[int, ...]:

@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 
 from autockpt.passes.indexed import EXTERN, PART, POINTWISE, VIEW, Indexed
 
+# torch._inductor.config: realize_reads_threshold, and the CPU's and the GPU's realize_acc_reads and realize_opcount.
 _READS_WHEN_SHARED = 4
-"""torch._inductor.config.realize_reads_threshold"""
-_READS_AT_MOST = 8
-_OPERATIONS_AT_MOST = 30
-"""torch._inductor.config.realize_opcount_threshold"""
+_READS_AT_MOST = {True: 12, False: 8}
+_OPERATIONS_AT_MOST = {True: 50, False: 30}
 
 
 @dataclass(slots=True)
@@ -41,6 +40,8 @@ class Kernel:
     writes: list[int]
     domain: tuple[int, int]
     scratch: int = 0
+    parts: list[tuple[set[int], list[int]]] = field(default_factory=list)
+    """Reads and writes of each loop that was fused into it."""
     launch: int = 0
     """Kernels of one launch share its beginning and its end: all writes before, all frees after."""
 
@@ -121,6 +122,7 @@ def _materialise(ix: Indexed, calls: list[_Call], buffers: list[Buffer]) -> list
     formula: dict[int, tuple[set[int], int, bool]] = {}
     timed: list[tuple[int, int, Kernel]] = []
     code = ix.code
+    most_reads, most_operations = _READS_AT_MOST[ix.on_cpu], _OPERATIONS_AT_MOST[ix.on_cpu]
     for position, call in enumerate(calls):
         reads: set[int] = set()
         size, heavy = 1, ix.heavy[call.value]
@@ -137,9 +139,9 @@ def _materialise(ix: Indexed, calls: list[_Call], buffers: list[Buffer]) -> list
             buffer = buffers[call.writes[0]]
             externs = [reader for reader in buffer.readers if code[calls[reader].value] == EXTERN]
             shared = len(buffer.readers) > 1 and (
-                heavy or size > _OPERATIONS_AT_MOST or len(reads) > _READS_WHEN_SHARED
+                heavy or size > most_operations or len(reads) > _READS_WHEN_SHARED
             )
-            if not (buffer.is_output or shared or len(reads) > _READS_AT_MOST or externs):
+            if not (buffer.is_output or shared or len(reads) > most_reads or externs):
                 formula[call.writes[0]] = (reads, size, heavy)
                 continue
             if externs and len(buffer.readers) == 1:
@@ -163,9 +165,11 @@ def _fuse(kernels: list[Kernel], buffers: list[Buffer]) -> list[Kernel]:
             continue
         home = _home(kernel, run)
         if home is None:
+            kernel.parts = [(set(kernel.reads), kernel.writes)]
             placed.append(kernel)
             run.append(kernel)
         else:
+            home.parts.append((kernel.reads, kernel.writes))
             home.reads |= kernel.reads
             home.writes = home.writes + kernel.writes
             home.domain = _join(home.domain, kernel.domain)

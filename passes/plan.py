@@ -27,6 +27,8 @@ class Problem:
     lowering: Lowering = Lowering.INDUCTOR
     workspace: Mapping[str, int] | None = None
     """Bytes that an operation allocates and frees inside itself."""
+    standing_bytes: int = 0
+    """Live through the whole step though no value of the graph: copies that the lowering makes."""
     seconds_per_byte: float = 0.0
     """Of memory traffic: what keeping a byte costs even when memory is free."""
 

@@ -135,6 +135,9 @@ class _Storages:
         inherited: dict[int, str] = {}
         for source in node.all_input_nodes:
             inherited.update(self._owner[source])
+        if (base := _base_of(node)) is not None and (owners := set(self._owner[base].values())):
+            self._owner[node] = dict(self._owner[base])
+            return owners.pop()
         keys = [(tensor.untyped_storage()._cdata, tensor) for tensor in _tensors(node)]
         self._owner[node] = {key: inherited.get(key, node.name) for key, _ in keys}
         owners = set(self._owner[node].values())
@@ -148,6 +151,17 @@ class _Storages:
         if owner == node.name:
             self.bytes[owner] = _hint(keys[0][1].untyped_storage().nbytes())
         return owner
+
+
+def _base_of(node: fx.Node) -> fx.Node | None:
+    """The input that an operator declares its result to be a view of; passes drop the shared storage of some."""
+    if not isinstance(node.target, torch._ops.OpOverload) or node.target._schema.is_mutable:
+        return None
+    if not any(result.alias_info for result in node.target._schema.returns):
+        return None
+    aliased = [at for at, argument in enumerate(node.target._schema.arguments) if argument.alias_info]
+    base = node.args[aliased[0]] if aliased and aliased[0] < len(node.args) else None
+    return base if isinstance(base, fx.Node) else None
 
 
 def _tensors(node: fx.Node) -> list[torch.Tensor]:

@@ -54,16 +54,18 @@ def replay(lowered: Lowered, weightless: Set[int], held: Set[int]) -> Replayed:
 
 
 def _written_over(kernel: Kernel, free: list[int], lowered: Lowered) -> dict[int, int]:
-    """Which results take the place of an input that dies: elementwise, same size."""
+    """Which results take the place of an input: the same loop is the last to read it, elementwise, same size."""
     buffers = lowered.buffers
-    places: dict[int, list[int]] = {}
-    for number in free:
-        places.setdefault(buffers[number].nbytes, []).append(number)
-    over = {}
-    for number in kernel.writes:
-        fitting = places.get(buffers[number].nbytes)
-        if fitting and buffers[number].is_pointwise:
-            over[number] = fitting.pop()
+    over: dict[int, int] = {}
+    waiting = set(free)
+    for reads, writes in reversed(kernel.parts):
+        last_here = waiting & reads
+        waiting -= last_here
+        for number in writes:
+            fitting = [place for place in last_here if buffers[place].nbytes == buffers[number].nbytes]
+            if fitting and buffers[number].is_pointwise and number in kernel.writes:
+                over[number] = min(fitting)
+                last_here.discard(over[number])
     return over
 
 
