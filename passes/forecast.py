@@ -23,6 +23,7 @@ class Content(Enum):
     OUTPUT = "outputs and their tangents"
     TEMPORARY = "temporaries"
     WORKSPACE = "workspace"
+    MARGIN = "margin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ class Simulator:
     def forecast(self, plan: Plan) -> Forecast:
         passes = [self._forward(plan), self._backward(plan)]
         timeline = [
-            Moment(self.ix.names[kernel.operation], bool(number), replayed.live[kernel.launch] + base)
+            Moment(self.ix.names[kernel.operation], bool(number), self._with_margin(replayed.live[kernel.launch]) + base)
             for number, (lowered, replayed, base) in enumerate(passes)
             for kernel in lowered.kernels
         ]
@@ -151,15 +152,18 @@ class Simulator:
         waiting = sum(ix.nbytes[owner] for owner in self._outputs - kept)
         return lowered, replay(lowered, self._givens, held), self._standing_bytes + waiting
 
-    @staticmethod
-    def _live(lowered: Lowered, replayed: Replayed, base: int) -> int:
-        return max(replayed.live, default=0) + base
+    def _live(self, lowered: Lowered, replayed: Replayed, base: int) -> int:
+        return self._with_margin(max(replayed.live, default=0)) + base
+
+    def _with_margin(self, live_bytes: int) -> int:
+        return live_bytes + int(live_bytes * self.problem.margin)
 
     def _at_peak(self, plan: Plan, during: tuple[Lowered, Replayed, int], peak: Moment) -> tuple[Live, ...]:
         lowered, replayed, base = during
         if not lowered.kernels:
             return (Live("", base, Content.GIVEN),)
-        launch = replayed.live.index(peak.live_bytes - base)
+        launch = next(n for n, live in enumerate(replayed.live) if self._with_margin(live) + base == peak.live_bytes)
+        margin = peak.live_bytes - base - replayed.live[launch]
         found = [Live("parameters and inputs", self._given_bytes, Content.GIVEN)]
         for number in live_at(lowered, replayed, launch):
             buffer = lowered.buffers[number]
@@ -174,6 +178,8 @@ class Simulator:
         for kernel in lowered.kernels:
             if kernel.launch == launch and kernel.scratch:
                 found.append(Live(self.ix.names[kernel.operation], kernel.scratch, Content.WORKSPACE))
+        if margin:
+            found.append(Live("margin", margin, Content.MARGIN))
         return tuple(sorted(found, key=lambda live: -live.nbytes))
 
     def _content(self, plan: Plan, name: str, is_output: bool, in_backward: bool, started: bool) -> Content:

@@ -35,7 +35,7 @@ class Kind(Enum):
     POINTWISE = "pointwise"
     """Fuses into what reads it."""
     REDUCTION = "reduction"
-    """Fuses with what it reads; its result has bytes of its own."""
+    """A loop that fuses with its neighbours but always writes its result: sums, concatenations, scatters."""
     EXTERN = "extern"
     """A kernel of its own that reads and writes memory."""
     SYMBOL = "symbol"

@@ -7,6 +7,8 @@ from math import prod
 from autockpt.passes.joint import JointGraph, Kind, Value
 from autockpt.passes.plan import Lowering
 
+_WRITTEN = (Kind.EXTERN, Kind.REDUCTION)
+
 
 def copied_bytes(graph: JointGraph, lowering: Lowering) -> int:
     """Bytes of weights and inputs that are copied for the forward and passed on to the backward, and of one activation.
@@ -24,7 +26,7 @@ def copied_bytes(graph: JointGraph, lowering: Lowering) -> int:
     changing = [operand for operand in operands.values() if _changes(operand)]
     standing = sum(graph.bytes_of(operand.name) for operand in changing if operand.role.is_given)
     # Loops write channels-last at once; what another kernel wrote, a concatenation say, is copied when it is read.
-    passing = (graph.bytes_of(o.name) for o in changing if o.kind is Kind.EXTERN and "convolution" not in o.operator)
+    passing = (graph.bytes_of(o.name) for o in changing if o.kind in _WRITTEN and "convolution" not in o.operator)
     return standing + max(passing, default=0)
 
 

@@ -13,7 +13,7 @@ from autockpt.passes.joint import Kind, Trait
 def kind_of(target: Any) -> Kind:
     """How the result of a call becomes memory, views aside: those are told by the bytes they share."""
     packet = packet_of(target)
-    if packet in _REDUCTIONS:
+    if packet in _REDUCTIONS or packet in _WRITERS:
         return Kind.REDUCTION
     if packet in _POINTWISE or torch.Tag.pointwise in getattr(target, "tags", ()):
         return Kind.POINTWISE
@@ -60,6 +60,12 @@ _POINTWISE = _names(
 _REDUCTIONS = _names(
     "aten", "sum mean amax amin var var_mean std prod any all argmax argmin logsumexp norm linalg_vector_norm"
 ) | _names("prims", "var sum xor_sum fma_sum")
+# Loops that write into a buffer of their own, piece by piece or wherever an index says.
+_WRITERS = _names(
+    "aten",
+    "cat stack index_put _unsafe_index_put _unsafe_masked_index_put_accumulate scatter scatter_add scatter_reduce "
+    "index_add avg_pool2d avg_pool2d_backward max_pool2d_with_indices max_pool2d_with_indices_backward",
+) | _names("prims", "_low_memory_max_pool_with_offsets _low_memory_max_pool_offsets_to_indices")
 _SEEDS = _names("prims", "inductor_seed inductor_seeds inductor_lookup_seed")
 _SEEDED = _names("prims", "inductor_random inductor_randint")
 _HEAVY = _names("aten", "exp log log10 log1p log2 sigmoid tanh")

@@ -29,6 +29,8 @@ class Problem:
     """Bytes that an operation allocates and frees inside itself."""
     standing_bytes: int = 0
     """Live through the whole step though no value of the graph: copies that the lowering makes."""
+    margin: float = 0.0
+    """Share of the live bytes that a forecast adds for what it does not see."""
     seconds_per_byte: float = 0.0
     """Of memory traffic: what keeping a byte costs even when memory is free."""
 

@@ -1,0 +1,95 @@
+"""`autockpt bench | devices`, also as `python -m autockpt`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from autockpt.bench import Row, bench
+from autockpt.cost_models import load_profile, shipped_profiles
+from autockpt.errors import AutockptError
+from autockpt.sizes import format_size
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parsed = _parser().parse_args(arguments)
+    try:
+        code: int = parsed.run(parsed)
+    except AutockptError as error:
+        print(f"autockpt: {error}", file=sys.stderr)
+        return 2
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="autockpt", description="Activation memory in PyTorch training, planned.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    devices = commands.add_parser("devices", help="list the device profiles that are shipped")
+    devices.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    devices.set_defaults(run=_devices)
+    measure = commands.add_parser("bench", help="measure budgets from floor to fastest beside plain Inductor")
+    measure.add_argument("target", metavar="SCRIPT.py:FACTORY", help="a function that returns a model and its inputs")
+    measure.add_argument("--steps", type=int, default=6, help="how many budgets (default 6)")
+    measure.add_argument("--repeats", type=int, default=7, help="timed steps of each candidate (default 7)")
+    measure.add_argument("--json", metavar="FILE", help="write the rows to this file too")
+    measure.set_defaults(run=_bench)
+    return parser
+
+
+def _devices(parsed: argparse.Namespace) -> int:
+    profiles = [load_profile(name) for name in shipped_profiles()]
+    if parsed.json:
+        print(json.dumps({p.name: {"memory_bytes": p.memory_bytes, "source": p.source} for p in profiles}, indent=1))
+        return 0
+    table = Table("device", "memory", "source")
+    for profile in profiles:
+        table.add_row(profile.name, format_size(profile.memory_bytes) if profile.memory_bytes else "", profile.source)
+    Console().print(table)
+    return 0
+
+
+def _bench(parsed: argparse.Namespace) -> int:
+    """Exit code 1 where a measured peak is over its budget."""
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("starting")
+        rows = bench(parsed.target, parsed.steps, parsed.repeats, lambda text: progress.update(task, description=text))
+    Console().print(_table(rows))
+    if parsed.json:
+        Path(parsed.json).write_text(json.dumps([row.as_json() for row in rows], indent=1) + "\n")
+    broken = [row for row in rows if row.budget_bytes is not None and row.measured_bytes > row.budget_bytes]
+    for row in broken:
+        console.print(f"[red]{row.name}: measured {row.measured_bytes} bytes, budget {row.budget_bytes} bytes")
+    return 1 if broken else 0
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    table = Table("", "budget", "measured", "forecast", "dynamic", "time", "recompute", "same grads", "planned")
+    for column in table.columns:
+        column.no_wrap = True
+    for row in rows:
+        planned = row.budget_bytes is not None
+        table.add_row(
+            row.name.removeprefix("autockpt "),
+            format_size(row.budget_bytes or 0) if planned else "",
+            format_size(row.measured_bytes),
+            format_size(row.forecast_bytes or 0) if planned else "",
+            format_size(row.dynamic_bytes),
+            f"x{row.ratio:.2f}",
+            f"{(row.recompute_seconds or 0) * 1e3:.1f} ms" if planned else "",
+            {True: "yes", False: "NO", None: ""}[row.equal_gradients],
+            f"{row.planning_seconds or 0:.2f} s" if planned else "",
+        )
+    return table
+
+
+if __name__ == "__main__":
+    sys.exit(main())

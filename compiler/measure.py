@@ -1,0 +1,67 @@
+"""What a step really used: peak bytes and seconds, on the device that ran it."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+Step = Callable[[], object]
+
+
+def measure_peak(step: Step, device: torch.device) -> int:
+    """Bytes at the worst moment of one step, above what was live before it."""
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+        before = torch.cuda.memory_allocated(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        step()
+        torch.cuda.synchronize(device)
+        return int(torch.cuda.max_memory_allocated(device) - before)
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        step()
+    return _peak(_allocations(profiler))
+
+
+def _allocations(profiler: Any) -> Iterator[tuple[int, int, int]]:
+    """Time, address and size of every allocation and free, in any order."""
+    pending = list(profiler.profiler.kineto_results.experimental_event_tree())
+    while pending:
+        event = pending.pop()
+        pending.extend(event.children)
+        if event.tag.name == "Allocation":
+            yield event.start_time_ns, event.extra_fields.ptr, event.extra_fields.alloc_size
+
+
+def _peak(events: Iterator[tuple[int, int, int]]) -> int:
+    sizes: dict[int, int] = {}
+    now = worst = 0
+    for _, address, size in sorted(events, key=lambda event: event[0]):
+        if size > 0:
+            now += size - sizes.get(address, 0)
+            sizes[address] = size
+        else:
+            # A block that was not seen allocated here is somebody else's; the profiler reports stale sizes for those.
+            now -= sizes.pop(address, 0)
+        worst = max(worst, now)
+    return worst
+
+
+def interleaved_seconds(steps: Mapping[str, Step], repeats: int, warmup: int = 2) -> dict[str, float]:
+    """Median seconds of each step, one after the other in turn, so that noise meets all of them alike."""
+    taken: dict[str, list[float]] = {name: [] for name in steps}
+    for turn in range(warmup + repeats):
+        for name, step in steps.items():
+            started = time.perf_counter()
+            step()
+            if torch.cuda.is_available():
+                torch.cuda.synchronize()
+            if turn >= warmup:
+                taken[name].append(time.perf_counter() - started)
+    return {name: statistics.median(times) for name, times in taken.items()}
