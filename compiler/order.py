@@ -15,7 +15,6 @@ a quarter lower.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
 from typing import Any
 
 import torch._inductor.config as inductor_config
@@ -25,6 +24,7 @@ from torch._inductor.compile_fx import compile_fx_inner
 from torch._inductor.virtualized import V
 
 _MARK = "autockpt_planned"
+_SMALL = 64 * 2**10
 _PATCHES = {"reorder_for_peak_memory": False, "allow_buffer_reuse": False}
 
 
@@ -48,24 +48,45 @@ class CompileInOrder:
 
 
 class _KeepOrder(InductorChoices):
-    """Inductor's heuristics, but no fusion across a kernel that cannot fuse."""
+    """Inductor's heuristics, but no fusion across a kernel that cannot fuse, unless nothing waits longer for it."""
 
     @staticmethod
     def can_fuse(scheduler: Any, node1: Any, node2: Any, shared_data_score: int) -> bool:
-        first = min(node1.max_order, node2.max_order)
-        second = max(node1.min_order, node2.min_order)
-        barriers = _barriers(scheduler)
-        if bisect_right(barriers, first) < bisect_right(barriers, second):
+        early, late = (node1, node2) if node1.min_order <= node2.min_order else (node2, node1)
+        between = _barriers_between(scheduler, early.max_order, late.min_order)
+        if between and not _waits_anyway(early, late, between) and not _moves_up_freely(late, between):
             return False
         return InductorChoices.can_fuse(scheduler, node1, node2, shared_data_score)
 
 
-def _barriers(scheduler: Any) -> list[int]:
-    """Positions of kernels that cannot fuse, found once for each scheduler."""
+def _waits_anyway(early: Any, late: Any, between: list[Any]) -> bool:
+    """All that stands between is recomputed for the late one, and what the early one reads is held for that anyway."""
+    return early.used_buffer_names() <= late.used_buffer_names() | early.get_buffer_names() and all(
+        barrier.get_operation_names() <= late.ancestors for barrier in between
+    )
+
+
+def _moves_up_freely(late: Any, between: list[Any]) -> bool:
+    """The late one needs nothing of what stands between, and its results are too small to matter."""
+    if any(barrier.get_operation_names() & late.ancestors for barrier in between):
+        return False
+    return all(_nbytes(output) <= _SMALL for output in late.get_outputs())
+
+
+def _nbytes(buffer: Any) -> int:
+    if not buffer.node.has_tensor_output():
+        return 0
+    numel = V.graph.sizevars.optimization_hint(buffer.node.get_numel(), fallback=_SMALL + 1)
+    return int(numel) * int(buffer.node.get_dtype().itemsize)
+
+
+def _barriers_between(scheduler: Any, first: int, last: int) -> list[Any]:
+    """Kernels that cannot fuse with positions in between; found once for each scheduler."""
     if not hasattr(scheduler, "autockpt_barriers"):
-        scheduler.autockpt_barriers = sorted(node.min_order for node in scheduler.nodes if node.is_extern())
-    barriers: list[int] = scheduler.autockpt_barriers
-    return barriers
+        externs = [node for node in scheduler.nodes if node.is_extern()]
+        scheduler.autockpt_barriers = sorted((node.min_order, number, node) for number, node in enumerate(externs))
+    barriers: list[tuple[int, int, Any]] = scheduler.autockpt_barriers
+    start = bisect_right(barriers, first, key=lambda barrier: barrier[0])
+    return [node for order, _, node in barriers[start:] if order < last]
 
 
-InnerCompile = Callable[..., Any]
