@@ -24,8 +24,8 @@ from autockpt.passes.schedule import Scheduler, leaves_first, traced_order
 
 _STEPS = 24
 """Into so many steps blends divide the way from the most bytes kept to the least, each way round."""
-_STEEPEST = 1e-6
-"""Seconds per byte: a price at which nothing is kept that can be recomputed."""
+_STEEP = 1000.0
+"""At so many times the average seconds per byte nothing is kept but what is tiny or pinned."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,10 @@ class Frontier:
         kept_bytes = sum(self.problem.graph.bytes_of(name) for name in kept)
         return Candidate(plan, kept_bytes, self.simulator.recompute_seconds(plan))
 
+    @property
+    def _steepest(self) -> float:
+        return max(_STEEP * self._cut.seconds_per_byte, 2 * self.problem.seconds_per_byte)
+
     @cached_property
     def _cuts(self) -> list[Candidate]:
         """The lower hull of seconds over bytes: the cut at every price at which the cut changes."""
@@ -112,7 +116,7 @@ class Frontier:
             return found[kept]
 
         # From the price of memory traffic upwards: below it, keeping more would be no faster.
-        pending = [(at(self.problem.seconds_per_byte), at(_STEEPEST))]
+        pending = [(at(self.problem.seconds_per_byte), at(self._steepest))]
         while pending:
             more, less = pending.pop()
             if more is less or more.kept_bytes <= less.kept_bytes:
@@ -137,7 +141,7 @@ class Frontier:
         """A price well inside the range in which this cut is the best."""
         cuts = self._cuts
         low = _break_even(*cuts[number - 1 : number + 1]) if number else self.problem.seconds_per_byte
-        high = _break_even(*cuts[number : number + 2]) if number + 1 < len(cuts) else _STEEPEST
+        high = _break_even(*cuts[number : number + 2]) if number + 1 < len(cuts) else self._steepest
         return sqrt(low * high)
 
 

@@ -48,6 +48,11 @@ class PricedCut:
         self._bytes = np.array([self._kept_bytes(value.name) for value in self._values])
         self._total = float(self._bytes[np.isfinite(self._bytes)].sum())
 
+    @property
+    def seconds_per_byte(self) -> float:
+        """All that could be recomputed over all that could be kept."""
+        return float(self._seconds[np.isfinite(self._seconds)].sum()) / max(self._total, 1.0)
+
     def _demanded(self) -> frozenset[str]:
         """What must be at hand: what the backward reads, and what the user tagged MUST_SAVE and it is made from."""
         graph = self._problem.graph

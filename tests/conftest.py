@@ -1,0 +1,40 @@
+"""What every test needs before torch is imported, and golden text."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+# Some virtual machines announce AMX and trap on it; bf16 then needs an older instruction set.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
+# A cache of this run's own: a test must not pass because of what an older version left behind.
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp(prefix="autockpt_tests_")
+
+import pytest
+import torch
+
+
+@pytest.fixture(autouse=True)
+def fresh_dynamo() -> None:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write golden texts instead of comparing")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Compare with the text kept beside the test; `--update-golden` writes it, then read the diff."""
+
+    def compare(text: str) -> None:
+        path = Path(str(request.path)).parent / "golden" / f"{request.node.name}.txt"
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text + "\n")
+        assert path.read_text() == text + "\n"
+
+    return compare

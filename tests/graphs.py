@@ -1,0 +1,98 @@
+"""Joint graphs small enough to draw, and random ones small enough to enumerate."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+
+from autockpt.cost_models import TensorSpec
+from autockpt.passes.joint import JointGraph, Kind, Role, Trait, Value
+from autockpt.passes.plan import Lowering, Problem
+
+UNIT = 1000
+"""Bytes of a value in these graphs, unless said otherwise."""
+
+
+def value(
+    name: str,
+    *inputs: str,
+    role: Role = Role.FORWARD,
+    kind: Kind = Kind.EXTERN,
+    nbytes: int = UNIT,
+    storage: str | None = None,
+    traits: Iterable[Trait] = (),
+    operator: str = "aten.mm.default",
+) -> Value:
+    return Value(
+        name=name,
+        operator=operator,
+        role=role,
+        kind=kind,
+        inputs=inputs,
+        storage=name if storage is None else storage,
+        spec=TensorSpec((nbytes,), "float32", 1),
+        traits=frozenset(traits),
+    )
+
+
+def joint(values: Iterable[Value], forward_outputs: Iterable[str], backward_outputs: Iterable[str]) -> JointGraph:
+    values = tuple(values)
+    sizes = {v.name: v.spec.nbytes for v in values if v.owns_bytes and v.spec is not None}
+    return JointGraph(values, sizes, tuple(forward_outputs), tuple(backward_outputs))
+
+
+def chain(length: int, **traits: Iterable[Trait]) -> JointGraph:
+    """x -> f0 -> f1 -> ... -> loss, and back: b_i reads the gradient after it and f_{i-1}, as a linear layer does."""
+    values = [value("x", role=Role.INPUT, kind=Kind.GIVEN)]
+    previous = "x"
+    for number in range(length):
+        name = f"f{number}"
+        values.append(value(name, previous, traits=traits.get(name, ())))
+        previous = name
+    values.append(value("loss", previous, nbytes=1))
+    values.append(value("t", role=Role.TANGENT, kind=Kind.GIVEN, nbytes=1))
+    gradient = "t"
+    for number in reversed(range(length)):
+        name = f"b{number}"
+        values.append(value(name, gradient, f"f{number}", role=Role.BACKWARD))
+        gradient = name
+    return joint(values, ["loss"], [gradient])
+
+
+def problem(
+    graph: JointGraph,
+    seconds: Mapping[str, float] | None = None,
+    pinned: Mapping[str, str] | None = None,
+    lowering: Lowering = Lowering.EAGER,
+) -> Problem:
+    return Problem(
+        graph=graph,
+        seconds={v.name: 0.0 if v.role.is_given else 1.0 for v in graph.values} | dict(seconds or {}),
+        pinned=pinned or {},
+        lowering=lowering,
+        seconds_per_byte=1e-12,
+    )
+
+
+def random_problem(seed: int, most_values: int = 7) -> Problem:
+    """Forward values with up to two inputs each, all of them needed for the loss, most of them for the backward."""
+    dice = random.Random(seed)
+    count = dice.randint(2, most_values)
+    values = [value("x", role=Role.INPUT, kind=Kind.GIVEN, nbytes=dice.randint(1, 9) * UNIT)]
+    for number in range(count):
+        known = [v.name for v in values]
+        inputs = {known[-1], dice.choice(known)} if dice.random() < 0.6 else {dice.choice(known)}
+        values.append(value(f"f{number}", *sorted(inputs), nbytes=dice.randint(1, 9) * UNIT))
+    forward = [v.name for v in values[1:]]
+    read = {name for v in values for name in v.inputs}
+    values.append(value("loss", *(name for name in forward if name not in read), nbytes=1))
+    values.append(value("t", role=Role.TANGENT, kind=Kind.GIVEN, nbytes=1))
+    gradient = "t"
+    for number in reversed(range(count)):
+        reads = [f"f{number}"] if dice.random() < 0.8 or number == count - 1 else []
+        values.append(value(f"b{number}", gradient, *reads, role=Role.BACKWARD, nbytes=dice.randint(1, 9) * UNIT))
+        gradient = f"b{number}"
+    graph = joint(values, ["loss"], [gradient])
+    seconds = {name: float(dice.randint(1, 9)) for name in forward}
+    pinned = {name: "for the test" for name in forward if dice.random() < 0.1}
+    return problem(graph, seconds, pinned)

@@ -1,0 +1,66 @@
+"""What may not be computed again, and what happens to a plan that does it all the same."""
+
+from __future__ import annotations
+
+import pytest
+from graphs import chain, problem, value
+
+from autockpt.passes.joint import JointGraph, Role, Trait, Value
+from autockpt.passes.pins import find_pins
+from autockpt.passes.plan import Lowering, Plan
+from autockpt.passes.verify import BrokenPlan, verify
+
+
+def on(device: str, trait: Trait) -> JointGraph:
+    made = value("f", traits=[trait])
+    moved = Value(made.name, made.operator, made.role, made.kind, made.inputs, made.storage, made.spec, device, made.traits)
+    return JointGraph((moved,), {"f": 1}, ("f",), ())
+
+
+@pytest.mark.parametrize(
+    ("trait", "words"),
+    [
+        (Trait.RANDOM, "draw again"),
+        (Trait.SEED, "seed"),
+        (Trait.MUTATES, "only once"),
+        (Trait.COLLECTIVE, "rank"),
+        (Trait.EFFECT, "side effect"),
+        (Trait.OPAQUE, "higher-order"),
+        (Trait.MUST_SAVE, "MUST_SAVE"),
+    ],
+)
+def test_every_reason_is_said_in_words(trait: Trait, words: str) -> None:
+    assert words in find_pins(on("cpu", trait), Lowering.INDUCTOR)["f"]
+
+
+def test_numbers_from_a_kept_seed_may_be_drawn_again_only_by_the_cpu_kernels_of_inductor() -> None:
+    assert not find_pins(on("cpu", Trait.SEEDED), Lowering.INDUCTOR)
+    assert "other numbers" in find_pins(on("cuda", Trait.SEEDED), Lowering.INDUCTOR)["f"]
+    assert find_pins(on("cpu", Trait.SEEDED), Lowering.EAGER)
+
+
+GOOD = ("f1", "b1", "b0")
+
+
+@pytest.mark.parametrize(
+    ("kept", "backward", "words"),
+    [
+        ({"f0"}, ("b1", "f1", "b0"), "before it is at hand"),
+        (set(), GOOD, "before it is at hand"),
+        ({"f0"}, ("f1", "b1"), "never computed"),
+        ({"f0", "b1"}, GOOD, "no forward value"),
+        ({"f0"}, ("f1", "b1", "b0", "b0"), "runs twice"),
+        ({"f0"}, ("f1", "loss", "b1", "b0"), "pinned"),
+        ({"f0", "f1"}, ("b1", "b0"), "may not be"),
+    ],
+)
+def test_a_broken_plan_is_refused(kept: set[str], backward: tuple[str, ...], words: str) -> None:
+    asked = problem(chain(2, f1=[Trait.MUST_RECOMPUTE]), pinned={"loss": "for the test"})
+    verify(asked, Plan(frozenset({"f0"}), GOOD))
+    with pytest.raises(BrokenPlan, match=words):
+        verify(asked, Plan(frozenset(kept), backward))
+
+
+def test_recomputing_a_value_twice_is_allowed() -> None:
+    verify(problem(chain(3)), Plan(frozenset({"f0"}), ("f1", "f2", "b2", "f1", "b1", "b0")))
+    assert Role.FORWARD.is_given is False
