@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch._functorch.config as functorch_config
-from torch import fx
-from torch._dynamo.backends.common import aot_autograd
-from torch._inductor.compile_fx import compile_fx
-
 from autockpt.budget import resolve_budget
 from autockpt.cost_models import DeviceProfile, load_profile
 from autockpt.options import Options
@@ -18,6 +14,9 @@ from autockpt.order import CompileInOrder
 from autockpt.partitioner import Partitioner
 from autockpt.passes.decide import Setup
 from autockpt.passes.plan import Lowering
+from torch import fx
+from torch._dynamo.backends.common import aot_autograd
+from torch._inductor.compile_fx import compile_fx
 
 Compiled = Callable[..., Any]
 _LOW_PRECISION = (torch.bfloat16, torch.float16)
@@ -81,8 +80,8 @@ def compile_graph(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Op
     # AOTAutograd's own cache would skip the partitioner, and with it the decision that the user asks to see. Planning
     # takes a fraction of a second; the kernels still come from Inductor's cache.
     with functorch_config.patch(enable_autograd_cache=False):
-        compiled: Compiled = compile_fx(gm, list(example_inputs), inner_compile=inner, config_patches=patches)
-    return compiled
+        compiled = compile_fx(gm, list(example_inputs), inner_compile=inner, config_patches=patches)
+    return cast(Compiled, compiled)
 
 
 def _lower_eager(gm: fx.GraphModule, example_inputs: Sequence[Any], partitioner: Partitioner) -> Compiled:

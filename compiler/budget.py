@@ -6,12 +6,14 @@ import math
 from typing import Any
 
 import torch
-
 from autockpt.memory import free_bytes, total_bytes
 from autockpt.passes.decide import Budget
 from autockpt.sizes import parse_size
 
-ACCEPTED = 'a size such as "12GiB" or "800MB", a share of the device such as "80%", "auto", bytes as an int, or a fraction 0.0..1.0'
+ACCEPTED = (
+    'a size such as "12GiB" or "800MB", a share of the device such as "80%", "auto", '
+    "bytes as an int, or a fraction 0.0..1.0"
+)
 _MARGIN = 0.08
 """Of free memory: left alone by "auto" for allocator rounding, fragmentation and library workspaces."""
 

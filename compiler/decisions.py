@@ -7,12 +7,11 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
-import torch._logging
-
 from autockpt.passes.decide import Decision
 from autockpt.passes.forecast import Forecast
 from autockpt.passes.plan import Outcome, Plan
 from autockpt.report import as_json, one_line, tensor_table
+from torch import _logging
 
 log = logging.getLogger("autockpt")
 
@@ -82,7 +81,7 @@ def record(decision: Decision) -> GraphDecision:
     log.info("%s", made)
     if log.isEnabledFor(logging.DEBUG):
         log.debug("%s\n%s", made.name, tensor_table(decision))
-    torch._logging.trace_structured(
+    _logging.trace_structured(  # type: ignore[attr-defined]  # not re-exported in the stubs
         "artifact",
         metadata_fn=lambda: {"name": f"autockpt_{made.name.replace(' ', '_')}", "encoding": "json"},
         payload_fn=lambda: json.dumps(made.to_json(), indent=1),

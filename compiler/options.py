@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 import torch._inductor
-
 from autockpt.budget import ACCEPTED, check_budget
 from autockpt.cost_models import ProfileError, load_profile
 from autockpt.errors import OptionError

@@ -88,5 +88,3 @@ def _barriers_between(scheduler: Any, first: int, last: int) -> list[Any]:
     barriers: list[tuple[int, int, Any]] = scheduler.autockpt_barriers
     start = bisect_right(barriers, first, key=lambda barrier: barrier[0])
     return [node for order, _, node in barriers[start:] if order < last]
-
-

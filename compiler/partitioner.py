@@ -11,9 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import fx
-from torch._inductor.custom_graph_pass import CustomPartitionerFn
-
 from autockpt import cost_models
 from autockpt.decisions import record
 from autockpt.errors import BudgetError
@@ -25,6 +22,8 @@ from autockpt.passes.read import read
 from autockpt.passes.split import split
 from autockpt.passes.verify import verify_modules
 from autockpt.report import infeasible
+from torch import fx
+from torch._inductor.custom_graph_pass import CustomPartitionerFn
 
 log = logging.getLogger("autockpt")
 
@@ -87,7 +86,7 @@ def _step_aside(error: Exception) -> None:
 
 @cache
 def source_hash() -> str:
-    """Of every source file and profile that has a say in a plan: a cache must not outlive the planner that filled it."""
+    """Of every file that has a say in a plan: a cache must not outlive the planner that filled it."""
     digest = hashlib.sha256(torch.__version__.encode())
     compiler = Path(__file__).parent
     roots = [compiler, Path(read.__code__.co_filename).parent, Path(cost_models.__file__).parent]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from autockpt.passes.decide import Decision
-from autockpt.passes.forecast import Forecast
+from autockpt.passes.forecast import Content, Forecast
 from autockpt.passes.joint import JointGraph, Role
 from autockpt.sizes import format_size
 
@@ -36,15 +36,19 @@ def tensor_table(decision: Decision) -> str:
     return "\n".join(rows)
 
 
+_ALWAYS_NAMED = (Content.GIVEN, Content.GRADIENT, Content.KEPT, Content.TEMPORARY)
+
+
 def infeasible(decision: Decision) -> str:
     """One paragraph: the floor, what fills it, and the ways out."""
     forecast = decision.forecast
-    filled = ", ".join(f"{content.value} {format_size(size)}" for content, size in forecast.filled_by().items())
+    shown = dict.fromkeys(_ALWAYS_NAMED, 0) | forecast.filled_by()
+    filled = ", ".join(f"{content.value} {format_size(size)}" for content, size in shown.items())
     return (
         f"no plan fits memory_budget: {format_size(decision.budget_bytes)} is below the lowest peak that was found, "
-        f"{format_size(forecast.peak_bytes)} ({forecast.peak_bytes} bytes), reached at `{forecast.peak.operation}` in the "
-        f"{'backward' if forecast.peak.in_backward else 'forward'} and filled by {filled}; raise memory_budget, lower "
-        f"reserve, shrink the batch or the sequence, or set on_infeasible=\"minimum\" to run at the lowest peak"
+        f"{format_size(forecast.peak_bytes)} ({forecast.peak_bytes} bytes), reached at `{forecast.peak.operation}` "
+        f"in the {'backward' if forecast.peak.in_backward else 'forward'} and filled by {filled}; raise memory_budget, lower "
+        f'reserve, shrink the batch or the sequence, or set on_infeasible="minimum" to run at the lowest peak'
     )
 
 

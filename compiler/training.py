@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-
 from autockpt.errors import AutockptError
 
 _NUMBER = count()
@@ -27,9 +26,9 @@ class Training:
 
     def step(self) -> torch.Tensor:
         self.model.zero_grad(set_to_none=True)
-        loss = self.forward(*self.inputs)
-        loss = loss if loss.ndim == 0 else loss.float().pow(2).mean()
-        loss.backward()
+        output: torch.Tensor = self.forward(*self.inputs)
+        loss = output if output.ndim == 0 else output.float().pow(2).mean()
+        torch.autograd.backward(loss)
         return loss.detach()
 
     @property
@@ -63,7 +62,8 @@ def _factory(target: str) -> Callable[[], tuple[torch.nn.Module, tuple[Any, ...]
         raise AutockptError(f"{target!r} is not SCRIPT.py:FACTORY with a script that exists")
     module_name = f"autockpt_script_{next(_NUMBER)}"
     spec = importlib.util.spec_from_file_location(module_name, path)
-    assert spec is not None and spec.loader is not None
+    if spec is None or spec.loader is None:
+        raise AutockptError(f"{path} is not a Python script")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
     sys.path.insert(0, str(Path(path).parent))

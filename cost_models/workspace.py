@@ -1,10 +1,9 @@
 """Bytes that a kernel allocates inside itself and frees before it returns, on the CPU.
 
-| operator | bytes | source |
-|---|---|---|
-| flash attention | per thread: query block x (key block + head width + 2) floats | aten/src/ATen/native/cpu/FlashAttentionKernel.cpp, torch 2.13; agrees with allocation events |
-| its backward | per thread: 2 x query block x key block floats | same |
-| convolution backward | twice the weight | allocation events of torch 2.13 with oneDNN |
+- Flash attention: per thread a query block times (key block + head width + 2) floats.
+- Its backward: per thread twice a query block times a key block of floats.
+  Both from aten/src/ATen/native/cpu/FlashAttentionKernel.cpp of torch 2.13, and seen in allocation events.
+- Convolution backward: twice the weight, seen in allocation events of torch 2.13 with oneDNN.
 """
 
 from __future__ import annotations

@@ -29,7 +29,13 @@ class GPT(nn.Module):
     """Tokens and targets in, mean cross-entropy out."""
 
     def __init__(
-        self, vocabulary: int, width: int = 256, heads: int = 4, layers: int = 8, length: int = 256, dropout: float = 0.0
+        self,
+        vocabulary: int,
+        width: int = 256,
+        heads: int = 4,
+        layers: int = 8,
+        length: int = 256,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.token, self.position = nn.Embedding(vocabulary, width), nn.Embedding(length, width)

@@ -15,7 +15,6 @@ from autockpt.passes.plan import Lowering, Outcome, Plan, Problem
 from autockpt.passes.price import find_workspaces, price
 from autockpt.passes.verify import verify
 
-
 _UNSEEN_BYTES = 64 * 2**10
 """Scalars, seeds and what autograd makes between the two graphs."""
 

@@ -110,7 +110,9 @@ class Simulator:
     def forecast(self, plan: Plan) -> Forecast:
         passes = [self._forward(plan), self._backward(plan)]
         timeline = [
-            Moment(self.ix.names[kernel.operation], bool(number), self._with_margin(replayed.live[kernel.launch]) + base)
+            Moment(
+                self.ix.names[kernel.operation], bool(number), self._with_margin(replayed.live[kernel.launch]) + base
+            )
             for number, (lowered, replayed, base) in enumerate(passes)
             for kernel in lowered.kernels
         ]

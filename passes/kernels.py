@@ -138,9 +138,7 @@ def _materialise(ix: Indexed, calls: list[_Call], buffers: list[Buffer]) -> list
         if code[call.value] == POINTWISE and call.writes:
             buffer = buffers[call.writes[0]]
             externs = [reader for reader in buffer.readers if code[calls[reader].value] == EXTERN]
-            shared = len(buffer.readers) > 1 and (
-                heavy or size > most_operations or len(reads) > _READS_WHEN_SHARED
-            )
+            shared = len(buffer.readers) > 1 and (heavy or size > most_operations or len(reads) > _READS_WHEN_SHARED)
             if not (buffer.is_output or shared or len(reads) > most_reads or externs):
                 formula[call.writes[0]] = (reads, size, heavy)
                 continue

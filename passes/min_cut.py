@@ -13,10 +13,9 @@ Values that only the backward asks for run once either way, so recomputing them 
 from __future__ import annotations
 
 import numpy as np
-from ortools.graph.python import max_flow
-
 from autockpt.passes.joint import Role, Trait
 from autockpt.passes.plan import Problem
+from ortools.graph.python import max_flow
 
 _RESOLUTION = 10**12
 _INFINITE = 2**60
@@ -41,9 +40,7 @@ class PricedCut:
         self._ties = np.array(sorted(number[name] for name in self._demanded()), dtype=np.int64)
         pairs = np.array(reads, dtype=np.int64).reshape(-1, 2)
         self._tails = np.concatenate([np.full(count, self._source), 2 * every, 2 * pairs[:, 0] + 1, 2 * self._ties + 1])
-        self._heads = np.concatenate(
-            [2 * every, 2 * every + 1, 2 * pairs[:, 1], np.full(len(self._ties), self._sink)]
-        )
+        self._heads = np.concatenate([2 * every, 2 * every + 1, 2 * pairs[:, 1], np.full(len(self._ties), self._sink)])
         self._seconds = np.array([self._recompute_seconds(value.name) for value in self._values])
         self._bytes = np.array([self._kept_bytes(value.name) for value in self._values])
         self._total = float(self._bytes[np.isfinite(self._bytes)].sum())

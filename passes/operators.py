@@ -6,7 +6,6 @@ import operator
 from typing import Any
 
 import torch
-
 from autockpt.passes.joint import Kind, Trait
 
 

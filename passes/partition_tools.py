@@ -8,8 +8,10 @@ from typing import Any
 import torch._functorch.config as functorch_config
 from torch import fx
 from torch._functorch import partitioners
+from torch._functorch._aot_autograd.graph_compile import is_opaque_node
 from torch._functorch.compile_utils import fx_graph_cse, raise_getitems
-from torch.fx.experimental.symbolic_shapes import is_symbol_binding_fx_node  # noqa: F401
+from torch.fx.experimental.proxy_tensor import is_sym_node
+from torch.utils._ordered_set import OrderedSet
 
 Modules = tuple[fx.GraphModule, fx.GraphModule]
 
@@ -36,16 +38,16 @@ def extract(
     joint: fx.GraphModule, saved: list[fx.Node], num_fwd_outputs: int, parameters: Sequence[fx.Node]
 ) -> Modules:
     """Forward and backward in AOTAutograd's conventions, with these nodes passed from one to the other."""
-    numbers = [n for n in saved if partitioners.is_sym_node(n) and not partitioners._is_assert_only_symbool(n)]
-    opaque = [n for n in saved if partitioners.is_opaque_node(n)]
-    tensors = [n for n in saved if not partitioners.is_sym_node(n) and not partitioners.is_opaque_node(n)]
+    numbers = [n for n in saved if is_sym_node(n) and not partitioners._is_assert_only_symbool(n)]
+    opaque = [n for n in saved if is_opaque_node(n)]
+    tensors = [n for n in saved if not is_sym_node(n) and not is_opaque_node(n)]
     return partitioners._extract_fwd_bwd_modules(
         joint,
         tensors,
         saved_sym_nodes=numbers,
         saved_opaque_nodes=opaque,
         num_fwd_outputs=num_fwd_outputs,
-        static_lifetime_input_nodes=partitioners.OrderedSet(parameters),
+        static_lifetime_input_nodes=OrderedSet(parameters),
     )
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from graphs import chain, problem, value
-
 from autockpt.passes.joint import JointGraph, Role, Trait, Value
 from autockpt.passes.pins import find_pins
 from autockpt.passes.plan import Lowering, Plan
 from autockpt.passes.verify import BrokenPlan, verify
+from graphs import chain, problem, value
 
 
 def on(device: str, trait: Trait) -> JointGraph:
     made = value("f", traits=[trait])
-    moved = Value(made.name, made.operator, made.role, made.kind, made.inputs, made.storage, made.spec, device, made.traits)
+    moved = Value(
+        made.name, made.operator, made.role, made.kind, made.inputs, made.storage, made.spec, device, made.traits
+    )
     return JointGraph((moved,), {"f": 1}, ("f",), ())
 
 

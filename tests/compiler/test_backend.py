@@ -1,0 +1,232 @@
+"""The backend with `lower="eager"`: same gradients at every budget, and never a broken training run."""
+
+from __future__ import annotations
+
+import json
+import logging
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import autockpt
+import pytest
+import torch
+from autockpt import partitioner as partitioner_module
+from autockpt.measure import measure_peak
+from autockpt.passes.plan import Outcome
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
+
+
+class Deep(nn.Module):
+    def __init__(self, width: int = 64, layers: int = 6, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(layers))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = x + self.dropout(F.gelu(layer(x)))
+        return x.square().mean()
+
+
+def gradients(model: nn.Module, forward: Callable[..., Tensor], *inputs: Tensor) -> dict[str, Tensor]:
+    model.zero_grad()
+    torch.manual_seed(7)
+    forward(*inputs).backward()
+    return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+
+def compiled(model: Any, **options: Any) -> Any:
+    return torch.compile(model, backend="autockpt", options={"lower": "eager", **options})
+
+
+def assert_equal(one: dict[str, Tensor], other: dict[str, Tensor]) -> None:
+    assert one.keys() == other.keys()
+    assert [name for name in one if not torch.equal(one[name], other[name])] == []
+
+
+@pytest.mark.parametrize("budget", [0.0, 0.25, 0.5, 0.75, 1.0])
+def test_gradients_are_those_of_eager_at_every_budget(budget: float) -> None:
+    model, x = Deep(), torch.randn(32, 64)
+    assert_equal(gradients(model, compiled(model, memory_budget=budget), x), gradients(model, model, x))
+
+
+def test_a_dropout_mask_is_kept_and_never_drawn_again() -> None:
+    model, x = Deep(dropout=0.5), torch.randn(32, 64)
+    lowest = gradients(model, compiled(model, memory_budget=0.0), x)
+    assert any(reason.startswith("random") for reason in autockpt.decisions()[-1].decision.problem.pinned.values())
+    torch._dynamo.reset()
+    assert_equal(lowest, gradients(model, compiled(model, memory_budget=1.0), x))
+
+
+def test_the_measured_peak_of_the_eager_lowering_is_inside_its_budget() -> None:
+    model, x = Deep(width=256, layers=8), torch.randn(512, 256)
+    for fraction in (0.0, 0.5, 1.0):
+        torch._dynamo.reset()
+        step = compiled(model, memory_budget=fraction)
+        gradients(model, step, x)
+        model.zero_grad(set_to_none=True)
+        made = autockpt.decisions()[-1]
+        measured = measure_peak(lambda step=step: step(x).backward(), x.device) + made.forecast.given_bytes
+        assert measured <= made.budget_bytes
+        assert made.peak_bytes == pytest.approx(measured, rel=0.1)
+
+
+def test_a_budget_below_the_floor_names_the_floor_what_fills_it_and_the_ways_out() -> None:
+    model, x = Deep(), torch.randn(32, 64)
+    with pytest.raises(autockpt.BudgetError, match="raise memory_budget") as caught:
+        compiled(model, memory_budget="64KiB")(x)
+    text = str(caught.value)
+    for word in ("parameters and inputs", "gradients", "kept", "reserve", "batch", "on_infeasible"):
+        assert word in text
+    assert caught.value.budget_bytes == 64 * 1024 < caught.value.floor_bytes
+    torch._dynamo.reset()
+    gradients(model, compiled(model, memory_budget=caught.value.floor_bytes), x)
+    assert autockpt.decisions()[-1].peak_bytes == caught.value.floor_bytes
+
+
+def test_on_infeasible_minimum_runs_the_floor_and_says_so() -> None:
+    model, x = Deep(), torch.randn(32, 64)
+    expected = gradients(model, model, x)
+    with pytest.warns(RuntimeWarning, match="running at the lowest peak"):
+        got = gradients(model, compiled(model, memory_budget="64KiB", on_infeasible="minimum"), x)
+    assert_equal(got, expected)
+    assert autockpt.decisions()[-1].outcome is Outcome.OVER_BUDGET
+
+
+def test_reserve_comes_off_the_budget() -> None:
+    model, x = Deep(), torch.randn(32, 64)
+    gradients(model, compiled(model, memory_budget="10MiB", reserve="4MiB"), x)
+    assert autockpt.decisions()[-1].budget_bytes == 6 * 2**20
+
+
+@pytest.mark.parametrize("stage", ["read", "decide", "split", "verify_modules", "tidy"])
+def test_any_failure_of_ours_falls_back_to_torch_with_one_warning(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: Any, **kwargs: Any) -> Any:
+        raise KeyError("on purpose")
+
+    monkeypatch.setattr(partitioner_module, stage, fail)
+    model, x = Deep(), torch.randn(32, 64)
+    expected = gradients(model, model, x)
+    with pytest.warns(RuntimeWarning, match="runs Inductor's own partition") as caught:
+        got = gradients(model, compiled(model, memory_budget=0.0), x)
+    assert_equal(got, expected)
+    ours = [str(w.message) for w in caught if "autockpt" in str(w.message)]
+    assert len(ours) == 1
+    assert "on purpose" in ours[0]
+    assert "report" in ours[0]
+
+
+def test_graphs_without_a_backward_pass_through() -> None:
+    before = len(autockpt.decisions())
+    model, x = Deep(), torch.randn(4, 64)
+    with torch.no_grad():
+        assert torch.equal(compiled(model)(x), model(x))
+    assert torch.equal(compiled(lambda t: t + 1)(x), x + 1)
+    assert compiled(lambda t: t)(x) is x
+    assert len(autockpt.decisions()) == before
+
+
+def test_a_frozen_input_layer_and_an_unused_parameter_are_no_trouble() -> None:
+    model, x = Deep(), torch.randn(8, 64)
+    model.layers[0].requires_grad_(False)
+    model.unused = nn.Parameter(torch.ones(3))
+    assert_equal(gradients(model, compiled(model, memory_budget=0.0), x), gradients(model, model, x))
+
+
+def test_sizes_that_change_are_planned_by_their_hints() -> None:
+    model = Deep()
+    step = torch.compile(model, backend="autockpt", dynamic=True, options={"lower": "eager", "memory_budget": 0.0})
+    for rows in (8, 24, 40):
+        x = torch.randn(rows, 64)
+        assert_equal(gradients(model, step, x), gradients(model, model, x))
+
+
+def test_other_options_compile_anew() -> None:
+    model, x = Deep(), torch.randn(32, 64)
+    before = len(autockpt.decisions())
+    for budget in (0.0, 1.0, 0.0):
+        gradients(model, compiled(model, memory_budget=budget), x)
+    assert len(autockpt.decisions()) == before + 2
+    backends = [
+        autockpt.Backend(0.3, lower="eager"),
+        autockpt.Backend(0.4, lower="eager"),
+        autockpt.Backend(0.3, lower="eager"),
+    ]
+    for backend in backends:
+        gradients(model, torch.compile(model, backend=backend), x)
+    assert len(autockpt.decisions()) == before + 4
+
+
+def selective(policies: dict[Any, CheckpointPolicy]) -> Any:
+    def policy(ctx: Any, operator: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
+        return policies.get(operator, CheckpointPolicy.PREFER_RECOMPUTE)
+
+    return partial(create_selective_checkpoint_contexts, policy)
+
+
+@pytest.mark.parametrize("budget", [0.0, 1.0])
+def test_tags_win_over_the_planner_at_every_budget(budget: float) -> None:
+    weight = torch.randn(16, 16, requires_grad=True)
+
+    def block(x: Tensor) -> Tensor:
+        return torch.sin(torch.cos(x @ weight) @ weight)
+
+    def model(x: Tensor) -> Tensor:
+        policies = {
+            torch.ops.aten.mm.default: CheckpointPolicy.MUST_SAVE,
+            torch.ops.aten.cos.default: CheckpointPolicy.MUST_RECOMPUTE,
+        }
+        return checkpoint(block, x, use_reentrant=False, context_fn=selective(policies)).sum()
+
+    x = torch.randn(8, 16)
+    compiled(model, memory_budget=budget)(x).backward()
+    kept = autockpt.decisions()[-1].plan.kept
+    assert {"mm", "mm_1"} <= kept
+    assert not any(name.startswith("cos") for name in kept)
+
+
+def test_the_log_says_it_in_one_line_and_the_table_at_debug(caplog: pytest.LogCaptureFixture) -> None:
+    model, x = Deep(), torch.randn(32, 64)
+    with caplog.at_level(logging.DEBUG, logger="autockpt"):
+        gradients(model, compiled(model, memory_budget=0.5), x)
+    ours = [record for record in caplog.records if record.name == "autockpt"]
+    info = [r.getMessage() for r in ours if r.levelno == logging.INFO]
+    assert len(info) == 1
+    for word in ("peak", "budget", "recomputed", "planned in"):
+        assert word in info[0]
+    table = next(r.getMessage() for r in ours if r.levelno == logging.DEBUG)
+    assert "kept" in table
+    assert "recomputed" in table
+    assert "test_backend.py" in table
+
+
+def test_a_decision_is_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    traced: list[tuple[str, str]] = []
+
+    def trace(kind: str, metadata_fn: Any = dict, payload_fn: Any = str, **more: Any) -> None:
+        if kind == "artifact":
+            traced.append((metadata_fn()["name"], payload_fn()))
+
+    monkeypatch.setattr(torch._logging, "trace_structured", trace)
+    model, x = Deep(), torch.randn(32, 64)
+    gradients(model, compiled(model, memory_budget=0.0), x)
+    payload = next(text for name, text in traced if name.startswith("autockpt"))
+    shown = json.loads(payload)
+    assert shown == json.loads(json.dumps(autockpt.decisions()[-1].to_json()))
+    assert shown["peak_bytes"] <= shown["budget_bytes"]
+    assert sum(shown["kept"].values()) == shown["kept_bytes"]
+
+
+def test_the_name_is_known_to_dynamo_without_an_import_of_ours() -> None:
+    assert "autockpt" in torch._dynamo.list_backends()
+
+
+def test_no_warning_in_an_ordinary_run() -> None:
+    model, x = Deep(), torch.randn(32, 64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        gradients(model, compiled(model, memory_budget=0.3), x)

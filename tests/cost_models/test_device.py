@@ -1,0 +1,145 @@
+"""Device profiles: the shipped ones are sound, a broken one says in a sentence what is wrong where."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from autockpt.cost_models import ProfileError, load_profile, shipped_profiles
+
+PROFILE: dict[str, Any] = {
+    "schema": 1,
+    "name": "mine",
+    "source": "made up",
+    "memory_bytes": 0,
+    "matrix_flops_per_second": {"float32": 1e12},
+    "vector_flops_per_second": 1e11,
+    "random_numbers_per_second": 1e9,
+    "bytes_per_second": 1e10,
+    "launch_seconds": 0,
+}
+
+
+def write(folder: Path, text: str) -> str:
+    path = folder / "mine.json"
+    path.write_text(text)
+    return str(path)
+
+
+def refusal(name_or_path: str) -> str:
+    with pytest.raises(ProfileError) as refused:
+        load_profile(name_or_path)
+    message = str(refused.value)
+    assert "\n" not in message
+    return message
+
+
+@pytest.mark.parametrize("name", shipped_profiles())
+def test_a_shipped_profile_has_its_name_a_source_and_positive_rates(name: str) -> None:
+    profile = load_profile(name)
+    assert profile.name == name
+    assert profile.source
+    assert min(profile.matrix_flops_per_second.values()) > 0
+    assert profile.vector_flops_per_second > 0
+    assert profile.random_numbers_per_second > 0
+    assert profile.bytes_per_second > 0
+    assert profile.launch_seconds > 0
+
+
+def test_the_profiles_that_the_backend_falls_back_to_are_shipped() -> None:
+    assert {"cpu", "a100-80gb"} <= set(shipped_profiles())
+
+
+def test_a_profile_of_ones_own_is_loaded_by_its_path(tmp_path: Path) -> None:
+    profile = load_profile(write(tmp_path, json.dumps(PROFILE)))
+    assert profile.name == "mine"
+    assert profile.matrix_rate("float32") == 1e12
+
+
+@pytest.mark.parametrize("field", [field for field in PROFILE if field != "schema"])
+def test_a_missing_field_is_named(tmp_path: Path, field: str) -> None:
+    path = write(tmp_path, json.dumps({name: value for name, value in PROFILE.items() if name != field}))
+    message = refusal(path)
+    assert field in message
+    assert path in message
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        pytest.param("bytes_per_seccond", 1e10, id="unknown field"),
+        pytest.param("name", 5, id="name is a number"),
+        pytest.param("source", None, id="source is null"),
+        pytest.param("memory_bytes", "80GiB", id="bytes as text"),
+        pytest.param("memory_bytes", -1, id="negative bytes"),
+        pytest.param("bytes_per_second", "fast", id="rate as text"),
+        pytest.param("bytes_per_second", None, id="rate is null"),
+        pytest.param("bytes_per_second", True, id="rate is a truth value"),
+        pytest.param("bytes_per_second", -1e10, id="negative rate"),
+        pytest.param("vector_flops_per_second", 0, id="rate of nothing"),
+        pytest.param("random_numbers_per_second", float("nan"), id="rate is NaN"),
+        pytest.param("vector_flops_per_second", float("inf"), id="rate is infinite"),
+        pytest.param("launch_seconds", -1e-6, id="negative launch"),
+        pytest.param("matrix_flops_per_second", 1e12, id="one rate for every dtype"),
+        pytest.param("matrix_flops_per_second", {"bfloat16": 1e12}, id="no float32"),
+    ],
+)
+def test_a_wrong_field_is_named(tmp_path: Path, field: str, value: Any) -> None:
+    path = write(tmp_path, json.dumps({**PROFILE, field: value}))
+    message = refusal(path)
+    assert field in message
+    assert path in message
+
+
+@pytest.mark.parametrize("rate", ["fast", -1.0, None])
+def test_a_wrong_rate_is_named_by_its_dtype(tmp_path: Path, rate: Any) -> None:
+    rates = {"float32": 1e12, "bfloat16": rate}
+    path = write(tmp_path, json.dumps({**PROFILE, "matrix_flops_per_second": rates}))
+    message = refusal(path)
+    assert "bfloat16" in message
+    assert path in message
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        pytest.param(json.dumps(PROFILE)[:-20], "not JSON", id="truncated"),
+        pytest.param("", "not JSON", id="empty"),
+        pytest.param(json.dumps([PROFILE]), "must be an object", id="a list"),
+        pytest.param("null", "must be an object", id="null"),
+        pytest.param(json.dumps({**PROFILE, "schema": 2}), "`schema` 1", id="another schema"),
+        pytest.param(
+            json.dumps({name: value for name, value in PROFILE.items() if name != "schema"}),
+            "`schema` 1",
+            id="no schema",
+        ),
+    ],
+)
+def test_a_file_that_is_no_profile_is_named(tmp_path: Path, text: str, why: str) -> None:
+    path = write(tmp_path, text)
+    message = refusal(path)
+    assert why in message
+    assert path in message
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    path.write_bytes(b"\xff\xfe\x00")
+    assert str(path) in refusal(str(path))
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    path = str(tmp_path / "nowhere.json")
+    assert path in refusal(path)
+
+
+def test_a_folder_is_no_profile(tmp_path: Path) -> None:
+    assert str(tmp_path) in refusal(str(tmp_path))
+
+
+def test_an_unknown_name_is_answered_with_the_shipped_ones() -> None:
+    message = refusal("abacus")
+    assert "'abacus'" in message
+    assert all(name in message for name in shipped_profiles())

@@ -1,0 +1,53 @@
+"""The roofline on a device whose rates are round."""
+
+from __future__ import annotations
+
+import pytest
+from autockpt.cost_models import DeviceProfile, Work, seconds_of
+from autockpt.cost_models.roofline import arithmetic_seconds
+
+
+def device(launch_seconds: float = 0.0, **matrix_rates: float) -> DeviceProfile:
+    return DeviceProfile(
+        name="round",
+        source="made up",
+        memory_bytes=0,
+        matrix_flops_per_second={"float32": 1000.0, **matrix_rates},
+        vector_flops_per_second=100.0,
+        random_numbers_per_second=10.0,
+        bytes_per_second=50.0,
+        launch_seconds=launch_seconds,
+    )
+
+
+def test_little_arithmetic_takes_as_long_as_its_bytes() -> None:
+    assert seconds_of(Work(matrix_flops=1000.0, bytes_moved=500.0), device()) == 10.0
+
+
+def test_much_arithmetic_hides_its_bytes() -> None:
+    assert seconds_of(Work(matrix_flops=20_000.0, bytes_moved=500.0), device()) == 20.0
+
+
+def test_every_kind_of_arithmetic_runs_at_its_own_rate() -> None:
+    work = Work(matrix_flops=1000.0, vector_flops=200.0, random_numbers=30.0)
+    assert seconds_of(work, device()) == 1.0 + 2.0 + 3.0
+
+
+@pytest.mark.parametrize("work", [Work(bytes_moved=500.0), Work(matrix_flops=10_000.0)])
+def test_the_launch_comes_on_top(work: Work) -> None:
+    assert seconds_of(work, device(launch_seconds=0.5)) == 10.5
+
+
+def test_an_operation_inside_a_running_kernel_pays_arithmetic_only() -> None:
+    work = Work(vector_flops=100.0, bytes_moved=500.0)
+    assert arithmetic_seconds(work, device(launch_seconds=0.5)) == 1.0
+
+
+def test_bf16_runs_at_its_own_rate_where_there_is_one() -> None:
+    work = Work(matrix_flops=4000.0, dtype="bfloat16")
+    assert seconds_of(work, device(bfloat16=2000.0)) == 2.0
+
+
+def test_bf16_runs_as_float32_where_there_is_none() -> None:
+    work = Work(matrix_flops=4000.0, dtype="bfloat16")
+    assert seconds_of(work, device()) == seconds_of(Work(matrix_flops=4000.0), device()) == 4.0

@@ -1,0 +1,37 @@
+"""Real joint graphs of small models, as AOTAutograd makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+
+
+def joint_of(
+    model: torch.nn.Module | Any, *inputs: Any, dynamic: bool = False
+) -> tuple[fx.GraphModule, int, list[int]]:
+    """The joint module, the number of forward outputs and the positions of parameters."""
+    seen: list[tuple[fx.GraphModule, int, list[int]]] = []
+
+    def partition(gm: fx.GraphModule, joint_inputs: Sequence[Any], **kwargs: Any) -> Any:
+        copied = fx.GraphModule(gm, _copy(gm.graph))
+        seen.append((copied, kwargs["num_fwd_outputs"], list(kwargs.get("static_lifetime_input_indices") or ())))
+        return min_cut_rematerialization_partition(gm, joint_inputs, **kwargs)
+
+    def keep(gm: fx.GraphModule, _: Any) -> Any:
+        return gm.forward
+
+    backend = aot_autograd(fw_compiler=keep, bw_compiler=keep, partition_fn=partition)
+    torch.compile(model, backend=backend, dynamic=dynamic)(*inputs)
+    return seen[-1]
+
+
+def _copy(graph: fx.Graph) -> fx.Graph:
+    copied = fx.Graph()
+    output = copied.graph_copy(graph, {})
+    copied.output(output)
+    return copied
