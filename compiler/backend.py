@@ -7,6 +7,10 @@ from typing import Any, cast
 
 import torch
 import torch._functorch.config as functorch_config
+from torch import fx
+from torch._dynamo.backends.common import aot_autograd
+from torch._inductor.compile_fx import compile_fx
+
 from autockpt.budget import resolve_budget
 from autockpt.cost_models import DeviceProfile, load_profile
 from autockpt.options import Options
@@ -14,9 +18,6 @@ from autockpt.order import CompileInOrder
 from autockpt.partitioner import Partitioner
 from autockpt.passes.decide import Setup
 from autockpt.passes.plan import Lowering
-from torch import fx
-from torch._dynamo.backends.common import aot_autograd
-from torch._inductor.compile_fx import compile_fx
 
 Compiled = Callable[..., Any]
 _LOW_PRECISION = (torch.bfloat16, torch.float16)
@@ -58,7 +59,7 @@ class Backend:
         return isinstance(other, Backend) and self.options == other.options
 
     def __hash__(self) -> int:
-        return hash(repr(self.options))
+        return hash(("autockpt", self.options.memory_budget))
 
     def __repr__(self) -> str:
         return f"autockpt.Backend({self.options})"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import torch
+
 from autockpt.decisions import GraphDecision, decisions
 from autockpt.measure import interleaved_seconds, measure_peak
 from autockpt.training import Training, load_training

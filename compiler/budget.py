@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import torch
+
 from autockpt.memory import free_bytes, total_bytes
 from autockpt.passes.decide import Budget
 from autockpt.sizes import parse_size
@@ -50,7 +51,7 @@ def _percent(value: str) -> float:
 
 
 def resolve_budget(value: Any, reserve_bytes: int, device: torch.device) -> Budget:
-    """The cap for one device now, less what is reserved."""
+    """The cap for one device now, less what is reserved; a fraction is between two peaks and knows no reserve."""
     if isinstance(value, float):
         return Budget(fraction=value)
     if value == "auto":

@@ -8,13 +8,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
 from autockpt.bench import Row, bench
 from autockpt.cost_models import load_profile, shipped_profiles
 from autockpt.errors import AutockptError
 from autockpt.sizes import format_size
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -7,11 +7,12 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
+from torch import _logging
+
 from autockpt.passes.decide import Decision
 from autockpt.passes.forecast import Forecast
 from autockpt.passes.plan import Outcome, Plan
 from autockpt.report import as_json, one_line, tensor_table
-from torch import _logging
 
 log = logging.getLogger("autockpt")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-_CGROUP = Path("/sys/fs/cgroup/memory.max")
+_CGROUP = Path("/sys/fs/cgroup")
 
 
 def total_bytes(device: torch.device) -> int:
@@ -21,7 +21,7 @@ def free_bytes(device: torch.device) -> int:
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
-    return min(_available(), _container_limit())
+    return min(_available(), _container_limit() - _container_use())
 
 
 def _available() -> int:
@@ -39,8 +39,16 @@ def _physical(pages: str) -> int:
 
 def _container_limit() -> int:
     """What this process's container may use; without one, or without a limit, no bound."""
+    return _read("memory.max", 2**63)
+
+
+def _container_use() -> int:
+    return _read("memory.current", 0)
+
+
+def _read(name: str, otherwise: int) -> int:
     try:
-        text = _CGROUP.read_text().strip()
+        text = (_CGROUP / name).read_text().strip()
     except OSError:
-        return 2**63
-    return int(text) if text.isdigit() else 2**63
+        return otherwise
+    return int(text) if text.isdigit() else otherwise

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 import torch._inductor
+
 from autockpt.budget import ACCEPTED, check_budget
 from autockpt.cost_models import ProfileError, load_profile
 from autockpt.errors import OptionError
@@ -65,15 +66,19 @@ class Options:
         return {**mode, **{name.replace("-", "_"): value for name, value in self.inductor.items()}}
 
 
+_PREFIX = "AUTOCKPT_"
 KNOWN = tuple(option.name for option in fields(Options) if option.name != "inductor")
 
 
 def _from_environment() -> dict[str, Any]:
     """AUTOCKPT_MEMORY_BUDGET and the like, for frameworks that pass only the name of a backend."""
     found = {}
-    for name in KNOWN:
-        text = os.environ.get(f"AUTOCKPT_{name.upper()}")
-        if text is not None:
+    for variable, text in os.environ.items():
+        if variable.startswith(_PREFIX):
+            name = variable.removeprefix(_PREFIX).lower()
+            if name not in KNOWN:
+                accepted = ", ".join(f"{_PREFIX}{known.upper()}" for known in KNOWN)
+                raise OptionError(f"unknown environment variable {variable}; accepted are {accepted}")
             found[name] = _plain(text)
     return found
 
@@ -136,7 +141,7 @@ def _device(value: Any) -> None:
 
 
 def _mode(value: Any) -> None:
-    if value is not None and value not in torch._inductor.list_mode_options():
+    if value is not None and (not isinstance(value, str) or value not in torch._inductor.list_mode_options()):
         raise ValueError("is no mode of Inductor")
 
 

@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import fx
+from torch._inductor.custom_graph_pass import CustomPartitionerFn
+
 from autockpt import cost_models
 from autockpt.decisions import record
 from autockpt.errors import BudgetError
@@ -22,8 +25,6 @@ from autockpt.passes.read import read
 from autockpt.passes.split import split
 from autockpt.passes.verify import verify_modules
 from autockpt.report import infeasible
-from torch import fx
-from torch._inductor.custom_graph_pass import CustomPartitionerFn
 
 log = logging.getLogger("autockpt")
 

@@ -47,8 +47,8 @@ def infeasible(decision: Decision) -> str:
     return (
         f"no plan fits memory_budget: {format_size(decision.budget_bytes)} is below the lowest peak that was found, "
         f"{format_size(forecast.peak_bytes)} ({forecast.peak_bytes} bytes), reached at `{forecast.peak.operation}` "
-        f"in the {'backward' if forecast.peak.in_backward else 'forward'} and filled by {filled}; raise memory_budget, lower "
-        f'reserve, shrink the batch or the sequence, or set on_infeasible="minimum" to run at the lowest peak'
+        f"in the {'backward' if forecast.peak.in_backward else 'forward'} and filled by {filled}; raise memory_budget, "
+        f'lower reserve, shrink the batch or the sequence, or set on_infeasible="minimum" to run at the lowest peak'
     )
 
 

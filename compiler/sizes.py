@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "KB": 10**3, "MB": 10**6, "GB": 10**9}
@@ -20,7 +21,10 @@ def parse_size(text: str) -> int:
         near = [known for known in _UNITS if known.lower() == unit.lower()]
         hint = f"; did you mean {near[0]}?" if near else ""
         raise ValueError(f"has the unknown unit {unit!r}; known are {UNITS}{hint}")
-    return int(float(match["number"]) * _UNITS[unit])
+    size = float(match["number"]) * _UNITS[unit]
+    if not math.isfinite(size):
+        raise ValueError("is too large to be a size")
+    return int(size)
 
 
 def format_size(nbytes: float) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+
 from autockpt.errors import AutockptError
 
 _NUMBER = count()

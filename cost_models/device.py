@@ -66,12 +66,16 @@ def _parse(path: Path) -> DeviceProfile:
     if set(raw) != names:
         wrong = sorted(set(raw) ^ names)
         raise ProfileError(f"device profile {path}: missing or unknown fields {', '.join(wrong)}")
-    for name in names - {"name", "source"}:
+    for name in names:
         _check(path, name, raw[name])
     return DeviceProfile(**raw)
 
 
 def _check(path: Path, name: str, value: Any) -> None:
+    if name in ("name", "source"):
+        if not isinstance(value, str):
+            raise ProfileError(f"device profile {path}: {name} must be a text, not {value!r}")
+        return
     if name == "matrix_flops_per_second":
         if not isinstance(value, dict) or "float32" not in value:
             raise ProfileError(f"device profile {path}: {name} must map dtypes to rates and have float32")

@@ -61,19 +61,26 @@ def matmul_with_bias(inputs: Specs, outputs: Specs) -> float:
 
 @formula("aten.convolution", "aten._convolution", "aten.mkldnn_convolution")
 def convolution(inputs: Specs, outputs: Specs) -> float:
-    weight = inputs[1].shape
-    # A transposed convolution scatters every input element instead of gathering every output element, and has
-    # its channels the other way round; then the weight's first dimension is the input's channels.
-    transposed = weight[0] == inputs[0].shape[1] and weight[0] != outputs[0].shape[1]
-    anchor = inputs[0] if transposed else outputs[0]
-    return 2.0 * anchor.numel * prod(weight[1:])
+    anchor = inputs[0] if _transposed(inputs[0], inputs[1], outputs[0]) else outputs[0]
+    return 2.0 * anchor.numel * prod(inputs[1].shape[1:])
+
+
+def _transposed(source: TensorSpec, weight: TensorSpec, result: TensorSpec) -> bool:
+    """A transposed convolution scatters every input element instead of gathering every output element.
+
+    Its weight has the input's channels first; where both sides have as many, it is told by an image that grows.
+    """
+    if source.shape[1] != result.shape[1]:
+        return weight.shape[0] == source.shape[1]
+    return prod(result.shape[2:]) > 1.5 * prod(source.shape[2:])
 
 
 @formula("aten.convolution_backward")
 def convolution_backward(inputs: Specs, outputs: Specs) -> float:
-    gradient, _, weight = inputs[:3]
+    gradient, source, weight = inputs[:3]
     wanted = sum(1 for spec in outputs if len(spec.shape) > 1)
-    return 2.0 * gradient.numel * prod(weight.shape[1:]) * max(wanted, 1)
+    anchor = source if _transposed(source, weight, gradient) else gradient
+    return 2.0 * anchor.numel * prod(weight.shape[1:]) * max(wanted, 1)
 
 
 def _attention(query: TensorSpec, key: TensorSpec, value: TensorSpec) -> float:

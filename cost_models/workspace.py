@@ -13,15 +13,19 @@ from autockpt.cost_models.work import TensorSpec
 _FLASH = "aten._scaled_dot_product_flash_attention_for_cpu"
 
 
-def workspace_bytes(operator: str, inputs: tuple[TensorSpec, ...], threads: int) -> int:
-    """Scratch of one call on the CPU; 0 where none is known."""
+def workspace_bytes(operator: str, inputs: tuple[TensorSpec, ...], threads: int, *, heads_merged: bool = True) -> int:
+    """Scratch of one call on the CPU; 0 where none is known.
+
+    `heads_merged`: the gradient comes from (batch, length, heads, width); attention copies it otherwise.
+    """
     packet = operator.rpartition(".")[0]
     if packet == _FLASH:
         rows, columns = _blocks(inputs[0], inputs[1])
         return 4 * threads * rows * (columns + inputs[0].shape[-1] + 2) + _narrow(inputs[0], threads, rows, columns)
     if packet == f"{_FLASH}_backward":
         rows, columns = _blocks(inputs[1], inputs[2])
-        return 4 * threads * 2 * rows * columns + 2 * _narrow(inputs[1], threads, rows, columns)
+        copied = 0 if heads_merged else inputs[0].nbytes
+        return copied + 4 * threads * 2 * rows * columns + 2 * _narrow(inputs[1], threads, rows, columns)
     if packet == "aten.convolution_backward":
         return 2 * inputs[2].nbytes
     return 0

@@ -13,9 +13,10 @@ Values that only the backward asks for run once either way, so recomputing them 
 from __future__ import annotations
 
 import numpy as np
+from ortools.graph.python import max_flow
+
 from autockpt.passes.joint import Role, Trait
 from autockpt.passes.plan import Problem
-from ortools.graph.python import max_flow
 
 _RESOLUTION = 10**12
 _INFINITE = 2**60

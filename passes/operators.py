@@ -6,6 +6,7 @@ import operator
 from typing import Any
 
 import torch
+
 from autockpt.passes.joint import Kind, Trait
 
 

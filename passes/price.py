@@ -57,8 +57,11 @@ def find_workspaces(graph: JointGraph, threads: int) -> Mapping[str, int]:
     """Scratch bytes of every operation that has some."""
     found = {}
     for value in graph.values:
-        if value.kind is Kind.EXTERN and value.device == "cpu":
-            scratch = workspace_bytes(value.operator, specs_around(graph, value)[0], threads)
+        if value.kind is Kind.EXTERN and value.device == "cpu" and value.inputs:
+            first = graph.by_name[value.inputs[0]]
+            merged = first.operator.startswith(("aten.permute.", "aten.transpose."))
+            inputs, _ = specs_around(graph, value)
+            scratch = workspace_bytes(value.operator, inputs, threads, heads_merged=merged)
             if scratch:
                 found[value.name] = scratch
     return found

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
-from autockpt.cost_models import TensorSpec
-from autockpt.passes.joint import JointGraph, Kind, Role, Source, Trait, Value
-from autockpt.passes.operators import kind_of, packet_of, traits_of
 from torch import fx
 from torch.utils import _pytree as pytree
 from torch.utils.checkpoint import CheckpointPolicy
+
+from autockpt.cost_models import TensorSpec
+from autockpt.passes.joint import JointGraph, Kind, Role, Source, Trait, Value
+from autockpt.passes.operators import kind_of, packet_of, traits_of
 
 _UNKNOWN_SIZE = 4096
 """Stands in for a size that depends on data; torch's own partitioner guesses the same."""

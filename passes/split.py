@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from torch import fx
+
 from autockpt.passes.partition_tools import Modules, extract, finish
 from autockpt.passes.plan import Plan
-from torch import fx
 
 
 class UnwritablePlan(Exception):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from torch import fx
+
 from autockpt.passes.joint import Role
 from autockpt.passes.plan import Plan, Problem
-from torch import fx
 
 
 class BrokenPlan(Exception):

@@ -9,15 +9,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import autockpt
 import pytest
 import torch
-from autockpt import partitioner as partitioner_module
-from autockpt.measure import measure_peak
-from autockpt.passes.plan import Outcome
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
+
+import autockpt
+from autockpt import partitioner as partitioner_module
+from autockpt.measure import measure_peak
+from autockpt.passes.plan import Outcome
 
 
 class Deep(nn.Module):

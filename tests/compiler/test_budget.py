@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from autockpt import budget, memory
 from autockpt.budget import check_budget, resolve_budget
 from autockpt.passes.decide import Budget

@@ -21,8 +21,9 @@ step(torch.randn(128, 64)).square().mean().backward()
 import autockpt
 from torch._dynamo.utils import counters
 made = autockpt.decisions()[-1]
-print(json.dumps({"hits": counters["inductor"]["fxgraph_cache_hit"], "misses": counters["inductor"]["fxgraph_cache_miss"],
-                  "kept": sorted(made.plan.kept), "backward": list(made.plan.backward)}))
+hits, misses = (counters["inductor"][f"fxgraph_cache_{what}"] for what in ("hit", "miss"))
+plan = {"kept": sorted(made.plan.kept), "backward": list(made.plan.backward)}
+print(json.dumps({"hits": hits, "misses": misses, **plan}))
 """
 
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from autockpt.cli import main
 from autockpt.cost_models import load_profile, shipped_profiles
 

@@ -7,12 +7,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import autockpt
 import pytest
 import torch
-from autockpt import Backend, OptionError, Options, backend
 from hypothesis import given
 from hypothesis import strategies as st
+
+import autockpt
+from autockpt import Backend, OptionError, Options, backend
 
 
 @pytest.fixture(autouse=True)
@@ -49,9 +50,7 @@ def test_a_misspelt_option_is_answered_with_the_one_that_was_meant(wrong: str, n
 
 @pytest.mark.parametrize("name", ["xyzzy", "inductor", 3, None])
 def test_an_option_like_no_other_is_answered_with_all_of_them(name: Any) -> None:
-    with pytest.raises(
-        OptionError, match=f"unknown option {name!r}.*memory_budget, reserve, planner"
-    ) as refused:
+    with pytest.raises(OptionError, match=f"unknown option {name!r}.*memory_budget, reserve, planner") as refused:
         Options.parse({name: 1})
     assert "every option of Inductor" in str(refused.value)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from graphs import chain, problem
+
 from autockpt.passes.decide import Decision
 from autockpt.passes.forecast import forecast
 from autockpt.passes.plan import Outcome
 from autockpt.passes.schedule import schedule, traced_order
 from autockpt.report import infeasible, one_line, tensor_table
-from graphs import chain, problem
 
 
 def decision() -> Decision:

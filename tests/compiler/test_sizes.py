@@ -5,9 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
-from autockpt.sizes import format_size, parse_size
 from hypothesis import given
 from hypothesis import strategies as st
+
+from autockpt.sizes import format_size, parse_size
 
 BYTES = {
     "B": 1,
@@ -47,9 +48,7 @@ def test_a_unit_of_another_trade_is_answered_with_the_known_ones() -> None:
         parse_size("12 parsecs")
 
 
-@pytest.mark.parametrize(
-    "text", ["", "12", "GiB", "-1GiB", "+1GiB", "1e3GiB", "1,5GiB", "1 2GiB", "12GiB/s", ".GiB"]
-)
+@pytest.mark.parametrize("text", ["", "12", "GiB", "-1GiB", "+1GiB", "1e3GiB", "1,5GiB", "1 2GiB", "12GiB/s", ".GiB"])
 def test_what_is_no_number_with_a_unit_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a number followed by a unit"):
         parse_size(text)

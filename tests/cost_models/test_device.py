@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from autockpt.cost_models import ProfileError, load_profile, shipped_profiles
 
 PROFILE: dict[str, Any] = {

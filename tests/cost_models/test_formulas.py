@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from autockpt.cost_models import TensorSpec, work_of
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
+
+from autockpt.cost_models import TensorSpec, work_of
 
 aten = torch.ops.aten
 
@@ -138,9 +139,7 @@ def test_an_exponential_is_dearer_than_a_sum() -> None:
     assert not cheap.estimated
 
 
-@pytest.mark.parametrize(
-    "operator", ["prims.inductor_random.default", "aten.rand.default", "aten.bernoulli.p"]
-)
+@pytest.mark.parametrize("operator", ["prims.inductor_random.default", "aten.rand.default", "aten.bernoulli.p"])
 def test_a_random_operator_counts_the_numbers_it_draws(operator: str) -> None:
     work = work_of(operator, (spec(),), (spec(4, 25),))
     assert work.random_numbers == 100

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from autockpt.cost_models import DeviceProfile, Work, seconds_of
 from autockpt.cost_models.roofline import arithmetic_seconds
 

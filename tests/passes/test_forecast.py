@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from graphs import UNIT, chain, joint, problem, value
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from autockpt.passes.forecast import Content, forecast
 from autockpt.passes.joint import Kind, Role
 from autockpt.passes.plan import Lowering, Plan, Problem
 from autockpt.passes.schedule import schedule, traced_order
-from graphs import UNIT, chain, joint, problem, value
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 
 def live(asked: Problem, plan: Plan) -> list[tuple[str, int]]:

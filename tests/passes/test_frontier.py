@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from autockpt.passes.forecast import forecast
-from autockpt.passes.frontier import Frontier
 from graphs import chain, problem, random_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from autockpt.passes.forecast import forecast
+from autockpt.passes.frontier import Frontier
 
 
 @settings(max_examples=60, deadline=None)

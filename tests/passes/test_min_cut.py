@@ -7,13 +7,14 @@ from itertools import combinations
 
 import networkx as nx
 import pytest
+from graphs import chain, problem, random_problem
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from autockpt.passes.joint import Role, Trait
 from autockpt.passes.min_cut import NoCut, PricedCut
 from autockpt.passes.plan import Problem
 from autockpt.passes.schedule import schedule, traced_order
-from graphs import chain, problem, random_problem
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 prices = st.floats(min_value=1e-6, max_value=1e-1)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from graphs import chain, problem, value
+
 from autockpt.passes.joint import JointGraph, Role, Trait, Value
 from autockpt.passes.pins import find_pins
 from autockpt.passes.plan import Lowering, Plan
 from autockpt.passes.verify import BrokenPlan, verify
-from graphs import chain, problem, value
 
 
 def on(device: str, trait: Trait) -> JointGraph:

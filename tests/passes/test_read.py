@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from autockpt.passes.joint import Kind, Role, Trait
-from autockpt.passes.read import UnreadableGraph, read
 from torch import Tensor, nn
 from torch.nn import functional as F
 from traced import joint_of
+
+from autockpt.passes.joint import Kind, Role, Trait
+from autockpt.passes.read import UnreadableGraph, read
 
 
 class Small(nn.Module):

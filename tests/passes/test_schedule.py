@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from graphs import chain, joint, problem, random_problem, value
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from autockpt.passes.joint import Kind, Role
 from autockpt.passes.min_cut import PricedCut
 from autockpt.passes.schedule import leaves_first, schedule, traced_order
 from autockpt.passes.verify import verify
-from graphs import chain, joint, problem, random_problem, value
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 
 def test_a_missing_value_is_recomputed_just_before_it_is_read() -> None:

@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor, fx, nn
+from traced import joint_of
+
 from autockpt.passes.joint import JointGraph, Role
 from autockpt.passes.partition_tools import tidy
 from autockpt.passes.plan import Plan
@@ -13,8 +16,6 @@ from autockpt.passes.read import read
 from autockpt.passes.schedule import schedule, traced_order
 from autockpt.passes.split import UnwritablePlan, split
 from autockpt.passes.verify import BrokenPlan, verify_modules
-from torch import Tensor, fx, nn
-from traced import joint_of
 
 
 class Chain(nn.Module):
