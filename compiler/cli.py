@@ -62,7 +62,7 @@ def _bench(parsed: argparse.Namespace) -> int:
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("starting")
         rows = bench(parsed.target, parsed.steps, parsed.repeats, lambda text: progress.update(task, description=text))
-    Console().print(_table(rows))
+    Console(width=None if sys.stdout.isatty() else 120).print(_table(rows))
     if parsed.json:
         Path(parsed.json).write_text(json.dumps([row.as_json() for row in rows], indent=1) + "\n")
     broken = [row for row in rows if row.budget_bytes is not None and row.measured_bytes > row.budget_bytes]
