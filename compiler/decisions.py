@@ -45,7 +45,7 @@ class GraphDecision:
         return self.decision.budget_bytes
 
     @property
-    def floor_bytes(self) -> int | None:
+    def floor_bytes(self) -> int:
         return self.decision.floor_bytes
 
     @property

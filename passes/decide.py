@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from autockpt.cost_models import DeviceProfile
 from autockpt.passes.forecast import Forecast
@@ -49,10 +49,19 @@ class Decision:
     outcome: Outcome
     forecast: Forecast
     budget_bytes: int
-    floor_bytes: int | None
-    """The lowest peak that was found; None where the budget did not make anybody look."""
-    fastest_bytes: int
     planning_seconds: float
+    frontier: Frontier = field(repr=False, compare=False)
+    """All the plans that were in question."""
+
+    @property
+    def floor_bytes(self) -> int:
+        """The lowest peak of all plans in question; looked for when first asked."""
+        return self.frontier.peak_bytes(self.frontier.lowest)
+
+    @property
+    def fastest_bytes(self) -> int:
+        """The peak of the fastest of them."""
+        return self.frontier.peak_bytes(self.frontier.fastest)
 
 
 def decide(graph: JointGraph, setup: Setup) -> Decision:
@@ -69,9 +78,8 @@ def decide(graph: JointGraph, setup: Setup) -> Decision:
         outcome=Outcome.OVER_BUDGET if found is None else _outcome(frontier, chosen),
         forecast=frontier.simulator.forecast(chosen.plan),
         budget_bytes=budget_bytes,
-        floor_bytes=frontier.peak_bytes(frontier.lowest) if frontier.looked_for_lowest else None,
-        fastest_bytes=frontier.peak_bytes(frontier.fastest),
         planning_seconds=time.perf_counter() - started,
+        frontier=frontier,
     )
 
 

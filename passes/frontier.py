@@ -76,10 +76,6 @@ class Frontier:
                 best = min(best, candidate, key=lambda c: (self.peak_bytes(c), c.seconds))
         return best
 
-    @property
-    def looked_for_lowest(self) -> bool:
-        return "lowest" in self.__dict__
-
     def within(self, budget_bytes: int) -> Candidate | None:
         """The fastest candidate whose peak fits."""
         if self.peak_bytes(self.fastest) <= budget_bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from autockpt.passes.joint import JointGraph, Kind, Role, Value
+from autockpt.passes.joint import JointGraph, Kind, Value
 from autockpt.passes.operators import is_heavy
 from autockpt.passes.plan import Problem
 
@@ -37,8 +37,6 @@ class Indexed:
     domain: list[tuple[int, int]]
     """Loop sizes: elements out, elements reduced into each."""
     scratch: list[int]
-    is_forward: list[bool]
-    is_given: list[bool]
     on_cpu: bool
 
 
@@ -58,8 +56,6 @@ def index(problem: Problem) -> Indexed:
         heavy=[is_heavy(value.operator) for value in graph.values],
         domain=[_domain(graph, value) for value in graph.values],
         scratch=[workspace.get(value.name, 0) for value in graph.values],
-        is_forward=[value.role is Role.FORWARD for value in graph.values],
-        is_given=[value.role.is_given for value in graph.values],
         on_cpu=all(value.device == "cpu" for value in graph.values),
     )
 

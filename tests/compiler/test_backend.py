@@ -98,6 +98,14 @@ def test_on_infeasible_minimum_runs_the_floor_and_says_so() -> None:
     assert autockpt.decisions()[-1].outcome is Outcome.OVER_BUDGET
 
 
+def test_every_decision_knows_the_floor_and_the_fastest_peak() -> None:
+    model, x = Deep(), torch.randn(32, 64)
+    gradients(model, compiled(model, memory_budget="1GiB"), x)
+    made = autockpt.decisions()[-1]
+    assert made.outcome is Outcome.FASTEST
+    assert made.floor_bytes < made.fastest_bytes == made.peak_bytes
+
+
 def test_reserve_comes_off_the_budget() -> None:
     model, x = Deep(), torch.randn(32, 64)
     gradients(model, compiled(model, memory_budget="10MiB", reserve="4MiB"), x)

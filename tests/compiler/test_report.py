@@ -9,6 +9,7 @@ from graphs import chain, problem
 
 from autockpt.passes.decide import Decision
 from autockpt.passes.forecast import forecast
+from autockpt.passes.frontier import Frontier
 from autockpt.passes.plan import Outcome
 from autockpt.passes.schedule import schedule, traced_order
 from autockpt.report import infeasible, one_line, tensor_table
@@ -18,7 +19,7 @@ def decision() -> Decision:
     graph = chain(4)
     asked = problem(graph, pinned={"f2": "random: would draw again"})
     plan = schedule(graph, {"f0", "f2"}, traced_order(graph))
-    return Decision(asked, plan, Outcome.FITS, forecast(asked, plan), 8192, None, 9000, 0.25)
+    return Decision(asked, plan, Outcome.FITS, forecast(asked, plan), 8192, 0.25, Frontier(asked))
 
 
 def test_one_line(golden: Callable[[str], None]) -> None:
