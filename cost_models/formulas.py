@@ -19,7 +19,11 @@ def work_of(operator: str, inputs: Specs, outputs: Specs, *, elementwise: bool =
     moved = float(sum(spec.nbytes for spec in (*inputs, *outputs)))
     dtype = _compute_dtype(inputs, outputs)
     if packet in _MATRIX:
-        return Work(matrix_flops=_MATRIX[packet](inputs, outputs), bytes_moved=moved, dtype=dtype)
+        try:
+            return Work(matrix_flops=_MATRIX[packet](inputs, outputs), bytes_moved=moved, dtype=dtype)
+        except (IndexError, TypeError, ValueError):
+            # Called with other operands than the rule knows: priced by bytes, and said so.
+            return Work(bytes_moved=moved, dtype=dtype, estimated=True)
     elements = max((spec.numel for spec in (*inputs, *outputs)), default=0)
     if packet in _RANDOM:
         drawn = max((spec.numel for spec in outputs), default=0)

@@ -52,6 +52,7 @@ class Trait(Enum):
     COLLECTIVE = "collective"
     EFFECT = "effect"
     OPAQUE = "opaque"
+    STALE = "reads an input that the step writes to"
     MUST_SAVE = "must save"
     MUST_RECOMPUTE = "must recompute"
 
@@ -75,6 +76,9 @@ class Value:
     role: Role
     kind: Kind
     inputs: tuple[str, ...] = ()
+    """What it depends on, each once."""
+    operands: tuple[str, ...] = ()
+    """The tensors it is called with, in order, as often as they are given; empty where that is `inputs`."""
     storage: str = ""
     """The value whose bytes these are: its own name, or the base it is a view of; empty without bytes."""
     spec: TensorSpec | None = None

@@ -21,7 +21,7 @@ def copied_bytes(graph: JointGraph, lowering: Lowering) -> int:
         name: graph.by_name[name]
         for value in graph.values
         if value.operator.startswith("aten.convolution.") and value.device == "cpu"
-        for name in value.inputs[:2]
+        for name in (value.operands or value.inputs)[:2]
     }
     changing = [operand for operand in operands.values() if _changes(operand)]
     standing = sum(graph.bytes_of(operand.name) for operand in changing if operand.role.is_given)

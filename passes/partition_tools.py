@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 import torch._functorch.config as functorch_config
 from torch import fx
 from torch._functorch import partitioners
+from torch._functorch._aot_autograd.descriptors import InputMutationAOTOutput
 from torch._functorch._aot_autograd.graph_compile import is_opaque_node
 from torch._functorch.compile_utils import fx_graph_cse, raise_getitems
 from torch.fx.experimental.proxy_tensor import is_sym_node
+from torch.utils import _pytree as pytree
 from torch.utils._ordered_set import OrderedSet
 
 Modules = tuple[fx.GraphModule, fx.GraphModule]
@@ -32,6 +35,21 @@ def tidy(joint: fx.GraphModule) -> None:
     partitioners.force_save_effectful_ops(joint)
     partitioners.force_save_bw_mutation_src(joint)
     joint.recompile()
+
+
+def mutated_inputs(joint: fx.GraphModule) -> set[fx.Node]:
+    """Primals that the step writes to: by `copy_` in the graph, or by AOTAutograd after the forward has run."""
+    found = set()
+    for node in joint.graph.nodes:
+        if node.op == "call_function" and node.target is torch.ops.aten.copy_.default:
+            found.add(node.args[0])
+    output = next(iter(joint.graph.find_nodes(op="output")))
+    described = [
+        desc for desc in pytree.tree_leaves(output.meta.get("desc")) if isinstance(desc, InputMutationAOTOutput)
+    ]
+    written = [desc.mutated_input for desc in described]
+    found.update(node for node in joint.graph.find_nodes(op="placeholder") if node.meta.get("desc") in written)
+    return found
 
 
 def extract(

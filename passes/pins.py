@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from autockpt.passes.joint import JointGraph, Role, Trait, Value
+from autockpt.passes.joint import JointGraph, Kind, Role, Trait, Value
 from autockpt.passes.plan import Lowering
 
 Rule = Callable[[Value, Lowering], str | None]
@@ -14,11 +14,15 @@ _RULES: list[Rule] = []
 
 def find_pins(graph: JointGraph, lowering: Lowering) -> Mapping[str, str]:
     """The first reason of every forward value that has one."""
-    pins = {}
+    pins: dict[str, str] = {}
     for value in graph.values:
         if value.role is Role.FORWARD:
             reasons = (rule(value, lowering) for rule in _RULES)
-            if reason := next((reason for reason in reasons if reason), None):
+            reason = next((reason for reason in reasons if reason), None)
+            if value.kind is Kind.PART:
+                # What an operation with several results may not do, none of its results may.
+                reason = pins.get(value.inputs[0], reason)
+            if reason:
                 pins[value.name] = reason
     return pins
 
@@ -55,6 +59,11 @@ def seeded(value: Value, lowering: Lowering) -> str | None:
 @pin
 def mutation(value: Value, lowering: Lowering) -> str | None:
     return "mutates an input: may run only once" if Trait.MUTATES in value.traits else None
+
+
+@pin
+def stale(value: Value, lowering: Lowering) -> str | None:
+    return "reads an input that the forward writes to: would see the new value" if Trait.STALE in value.traits else None
 
 
 @pin

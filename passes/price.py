@@ -47,7 +47,7 @@ def work_in(graph: JointGraph, value: Value) -> Work:
 
 
 def specs_around(graph: JointGraph, value: Value) -> tuple[tuple[TensorSpec, ...], tuple[TensorSpec, ...]]:
-    inputs = [graph.by_name[name].spec for name in value.inputs]
+    inputs = [graph.by_name[name].spec for name in value.operands or value.inputs]
     parts = [graph.by_name[name] for name in graph.readers[value.name]]
     outputs = [part.spec for part in parts if part.kind is Kind.PART] or [value.spec]
     return tuple(s for s in inputs if s is not None), tuple(s for s in outputs if s is not None)

@@ -14,6 +14,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 from autockpt.cost_models import TensorSpec
 from autockpt.passes.joint import JointGraph, Kind, Role, Source, Trait, Value
 from autockpt.passes.operators import kind_of, packet_of, traits_of
+from autockpt.passes.partition_tools import mutated_inputs
 
 _UNKNOWN_SIZE = 4096
 """Stands in for a size that depends on data; torch's own partitioner guesses the same."""
@@ -30,11 +31,13 @@ def read(joint: fx.GraphModule, num_forward_outputs: int, parameter_positions: I
     parameters = {primals[position] for position in parameter_positions if position < len(primals)}
     outputs = pytree.arg_tree_leaves(*nodes[-1].args)
     storages = _Storages()
+    written = {node.name for node in mutated_inputs(joint)}
     roles: dict[fx.Node, Role] = {}
     values = []
     for node in nodes[:-1]:
         roles[node] = _role(node, roles, parameters)
-        values.append(_value(node, roles[node], storages.of(node)))
+        stale = written & storages.read_by(node)
+        values.append(_value(node, roles[node], storages.of(node), stale))
     return JointGraph(
         values=tuple(values),
         bytes=storages.bytes,
@@ -64,18 +67,24 @@ def _role(node: fx.Node, roles: dict[fx.Node, Role], parameters: set[fx.Node]) -
     return Role.FORWARD
 
 
-def _value(node: fx.Node, role: Role, storage: str) -> Value:
+def _value(node: fx.Node, role: Role, storage: str, stale: set[str]) -> Value:
     tensor = _tensors(node)[:1]
+    traits = _traits(node)
+    if stale and storage not in stale and Trait.MUTATES not in traits:
+        if role is Role.BACKWARD:
+            raise UnreadableGraph(f"the backward reads `{min(stale)}`, which the step writes to")
+        traits |= {Trait.STALE}
     return Value(
         name=node.name,
         operator=str(node.target) if node.op == "call_function" else node.op,
         role=role,
         kind=_kind(node, role, storage),
         inputs=tuple(source.name for source in node.all_input_nodes),
+        operands=tuple(leaf.name for leaf in pytree.arg_tree_leaves(*node.args) if isinstance(leaf, fx.Node)),
         storage=storage,
         spec=_spec(tensor[0]) if tensor else None,
         device=tensor[0].device.type if tensor else "cpu",
-        traits=_traits(node),
+        traits=traits,
         source=_source(node),
     )
 
@@ -83,7 +92,7 @@ def _value(node: fx.Node, role: Role, storage: str) -> Value:
 def _kind(node: fx.Node, role: Role, storage: str) -> Kind:
     if role.is_given:
         return Kind.GIVEN
-    if _is_number(node):
+    if is_number(node):
         return Kind.SYMBOL
     if Trait.MUTATES in traits_of(node.target):
         return Kind.EXTERN
@@ -94,7 +103,8 @@ def _kind(node: fx.Node, role: Role, storage: str) -> Kind:
     return kind_of(node.target)
 
 
-def _is_number(node: fx.Node) -> bool:
+def is_number(node: fx.Node) -> bool:
+    """Whether a node is a size or another scalar that Python holds."""
     return isinstance(node.meta.get("val"), torch.SymInt | torch.SymFloat | torch.SymBool | int | float | bool)
 
 
@@ -131,6 +141,9 @@ class _Storages:
         self.bytes: dict[str, int] = {}
         self._owner: dict[fx.Node, dict[int, str]] = {}
 
+    def read_by(self, node: fx.Node) -> set[str]:
+        return {owner for source in node.all_input_nodes for owner in self._owner[source].values()}
+
     def of(self, node: fx.Node) -> str:
         inherited: dict[int, str] = {}
         for source in node.all_input_nodes:
@@ -141,12 +154,10 @@ class _Storages:
         keys = [(tensor.untyped_storage()._cdata, tensor) for tensor in _tensors(node)]
         self._owner[node] = {key: inherited.get(key, node.name) for key, _ in keys}
         owners = set(self._owner[node].values())
-        if owners == {node.name} and not _is_single(node):
-            # The results of an operation with several; each gets its bytes where it is taken out.
-            self._owner[node] = {}
+        if not _is_single(node) and (node.name in owners or len(owners) > 1):
+            # The results of an operation with several; what is new gets its bytes where it is taken out.
+            self._owner[node] = {key: owner for key, owner in self._owner[node].items() if owner != node.name}
             return ""
-        if len(owners) > 1:
-            raise UnreadableGraph(f"`{node.name}` returns views of several tensors")
         owner = next(iter(owners), "")
         if owner == node.name:
             self.bytes[owner] = _hint(keys[0][1].untyped_storage().nbytes())
@@ -165,7 +176,9 @@ def _base_of(node: fx.Node) -> fx.Node | None:
 
 
 def _tensors(node: fx.Node) -> list[torch.Tensor]:
-    return [leaf for leaf in pytree.tree_leaves(node.meta.get("val")) if isinstance(leaf, torch.Tensor)]
+    """Strided ones: a sparse tensor has no storage to speak of."""
+    leaves = pytree.tree_leaves(node.meta.get("val"))
+    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided]
 
 
 def _is_single(node: fx.Node) -> bool:

@@ -8,6 +8,7 @@ from torch import fx
 
 from autockpt.passes.joint import Role
 from autockpt.passes.plan import Plan, Problem
+from autockpt.passes.read import is_number
 
 
 class BrokenPlan(Exception):
@@ -45,7 +46,8 @@ def verify_modules(joint: fx.GraphModule, plan: Plan, forward: fx.GraphModule, b
     planned = [targets[name] for name in plan.backward if callable(targets[name])]
     if written != planned:
         raise BrokenPlan(f"the backward has {len(written)} operations where the plan has {len(planned)}, or others")
-    crossing = {node.name for node in backward.graph.nodes if node.op == "placeholder"}
+    # Sizes that depend on data cross by themselves, wherever a kept tensor has one.
+    crossing = {n.name for n in backward.graph.nodes if n.op == "placeholder" and not is_number(n)}
     made: Callable[[str], bool] = lambda name: name in targets and callable(targets[name])  # noqa: E731
     _refuse({name for name in crossing if made(name)} - plan.kept, "reaches the backward but is not kept")
     returned = {node.name for node in next(iter(forward.graph.find_nodes(op="output"))).all_input_nodes}

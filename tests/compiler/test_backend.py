@@ -239,3 +239,120 @@ def test_no_warning_in_an_ordinary_run() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         gradients(model, compiled(model, memory_budget=0.3), x)
+
+
+def same_as_eager(make: Callable[[], nn.Module], x: Tensor, budget: float = 0.0) -> None:
+    """Two steps of each, buffers included, with no warning of ours."""
+
+    def run(compile_it: bool) -> dict[str, Tensor]:
+        torch.manual_seed(0)
+        model = make()
+        step = compiled(model, memory_budget=budget) if compile_it else model
+        for _ in range(2):
+            step(x.clone()).sum().backward()
+        return {name: p.grad for name, p in model.named_parameters() if p.grad is not None} | dict(
+            model.named_buffers()
+        )
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="autockpt")
+        got = run(True)
+    torch._dynamo.reset()
+    expected = run(False)
+    for name in expected:
+        torch.testing.assert_close(got[name], expected[name], rtol=1e-5, atol=1e-6)
+
+
+class WritesItsInput(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(64, 64)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.linear(x * 1.5).tanh()
+        x.zero_()
+        return y
+
+
+class MovesItsTeacher(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.student = nn.ModuleList(nn.Linear(16, 16) for _ in range(4))
+        self.register_buffer("teacher", torch.randn(4, 16, 16) / 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        loss = torch.zeros(())
+        for number, layer in enumerate(self.student):
+            loss = loss + F.softplus(layer(x) * torch.tanh(x @ self.teacher[number])).sum()
+        with torch.no_grad():
+            self.teacher.mul_(0.5).add_(torch.stack([layer.weight.detach() for layer in self.student]) * 0.5)
+        return loss
+
+
+def batch_norms() -> nn.Module:
+    layers = [layer for _ in range(6) for layer in (nn.Linear(64, 64), nn.BatchNorm1d(64), nn.GELU())]
+    return nn.Sequential(*layers)
+
+
+@pytest.mark.parametrize("make", [WritesItsInput, batch_norms])
+def test_what_the_forward_overwrites_is_not_read_again(make: Callable[[], nn.Module]) -> None:
+    same_as_eager(make, torch.randn(32, 64))
+
+
+def test_a_buffer_that_moves_with_every_step_is_read_before_it_moves() -> None:
+    same_as_eager(MovesItsTeacher, torch.randn(32, 16))
+
+
+class Ordinary(nn.Module):
+    """Things that once made the planner step aside."""
+
+    def __init__(self, inner: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.linear = nn.Linear(16, 16)
+        self.inner = inner
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(self.linear(x)).cos()
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        lambda y: checkpoint(lambda z: F.dropout(torch.tanh(z), 0.0), y, use_reentrant=False),
+        lambda y: F.scaled_dot_product_attention(y[None], y[None], y[None]),
+        lambda y: F.rrelu(y, training=False).tanh(),
+    ],
+    ids=["checkpointed dropout", "attention of one tensor with itself", "rrelu"],
+)
+def test_ordinary_models_are_planned(inner: Callable[[Tensor], Tensor]) -> None:
+    same_as_eager(lambda: Ordinary(inner), torch.randn(8, 16))
+
+
+def test_sizes_that_depend_on_data_are_planned() -> None:
+    weight = torch.randn(8, 8, requires_grad=True)
+
+    def model(x: Tensor) -> Tensor:
+        return torch.tanh((x @ weight)[x > 0]).exp().sum()
+
+    x = torch.randn(16, 8)
+    model(x).backward()
+    expected, weight.grad = weight.grad, None
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True), warnings.catch_warnings():
+        warnings.filterwarnings("error", message="autockpt")
+        compiled(model, memory_budget=0.0)(x).backward()
+    torch.testing.assert_close(weight.grad, expected)
+
+
+def test_random_checkpointed_regions_keep_what_they_drew() -> None:
+    weight = torch.randn(16, 16, requires_grad=True)
+
+    def model(x: Tensor) -> Tensor:
+        return checkpoint(lambda y: F.dropout(y @ weight, 0.5), x, use_reentrant=False)
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="autockpt")
+        x = torch.randn(8, 16)
+        y = compiled(model, memory_budget=0.0)(x)
+        y.sum().backward()
+    right = x.T @ ((y.detach() != 0) * 2.0)
+    torch.testing.assert_close(weight.grad, right)

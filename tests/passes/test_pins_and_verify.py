@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from graphs import chain, problem, value
 
-from autockpt.passes.joint import JointGraph, Role, Trait, Value
+from autockpt.passes.joint import JointGraph, Role, Trait
 from autockpt.passes.pins import find_pins
 from autockpt.passes.plan import Lowering, Plan
 from autockpt.passes.verify import BrokenPlan, verify
 
 
 def on(device: str, trait: Trait) -> JointGraph:
-    made = value("f", traits=[trait])
-    moved = Value(
-        made.name, made.operator, made.role, made.kind, made.inputs, made.storage, made.spec, device, made.traits
-    )
+    moved = replace(value("f", traits=[trait]), device=device)
     return JointGraph((moved,), {"f": 1}, ("f",), ())
 
 
@@ -25,6 +24,7 @@ def on(device: str, trait: Trait) -> JointGraph:
         (Trait.RANDOM, "draw again"),
         (Trait.SEED, "seed"),
         (Trait.MUTATES, "only once"),
+        (Trait.STALE, "new value"),
         (Trait.COLLECTIVE, "rank"),
         (Trait.EFFECT, "side effect"),
         (Trait.OPAQUE, "higher-order"),
