@@ -8,8 +8,8 @@ Three habits of Inductor move memory away from what was planned, and are off for
 - It may run the kernels in another order that it estimates to be lower.
 - It holds freed buffers for reuse by later ones of the same size, where it estimates that this is harmless.
 
-Measured on an 8-layer GPT on the CPU: none of it costs time (see README), and the peak of the same plan is up to
-a quarter lower.
+Measured with one plan of an 8-layer GPT on the CPU: steps took x0.95 to x1.01 of plain Inductor's this way and x1.06
+with Inductor's habits; with two layers the peak of one plan was 38.6 instead of 52.9 MiB.
 """
 
 from __future__ import annotations
