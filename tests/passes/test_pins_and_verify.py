@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from graphs import chain, problem, value
 
-from autockpt.passes.joint import JointGraph, Role, Trait
+from autockpt.passes.joint import JointGraph, Trait
 from autockpt.passes.pins import find_pins
 from autockpt.passes.plan import Lowering, Plan
 from autockpt.passes.verify import BrokenPlan, verify
@@ -65,4 +65,3 @@ def test_a_broken_plan_is_refused(kept: set[str], backward: tuple[str, ...], wor
 
 def test_recomputing_a_value_twice_is_allowed() -> None:
     verify(problem(chain(3)), Plan(frozenset({"f0"}), ("f1", "f2", "b2", "f1", "b1", "b0")))
-    assert Role.FORWARD.is_given is False
