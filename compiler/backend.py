@@ -92,7 +92,7 @@ def _lower_eager(gm: fx.GraphModule, example_inputs: Sequence[Any], partitioner:
         def run(args: list[Any]) -> Any:
             return fx.Interpreter(module).boxed_run(args)
 
-        run._boxed_call = True  # type: ignore[attr-defined]
+        run._boxed_call = True  # type: ignore[attr-defined]  # how AOTAutograd knows that args may be freed
         return run
 
     lower = aot_autograd(fw_compiler=interpret, bw_compiler=interpret, partition_fn=partitioner)

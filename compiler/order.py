@@ -14,7 +14,7 @@ with Inductor's habits; with two layers the peak of one plan was 38.6 instead of
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from typing import Any
 
 import torch._inductor.config as inductor_config
@@ -29,7 +29,7 @@ _PATCHES = {"reorder_for_peak_memory": False, "allow_buffer_reuse": False}
 
 
 def mark_planned(*modules: fx.GraphModule) -> None:
-    """Tell `compile_in_order` that the order of these modules is ours."""
+    """Tell `CompileInOrder` that the order of these modules is ours."""
     for module in modules:
         module.meta[_MARK] = True
 
@@ -87,4 +87,5 @@ def _barriers_between(scheduler: Any, first: int, last: int) -> list[Any]:
         scheduler.autockpt_barriers = sorted((node.min_order, number, node) for number, node in enumerate(externs))
     barriers: list[tuple[int, int, Any]] = scheduler.autockpt_barriers
     start = bisect_right(barriers, first, key=lambda barrier: barrier[0])
-    return [node for order, _, node in barriers[start:] if order < last]
+    end = bisect_left(barriers, last, key=lambda barrier: barrier[0])
+    return [node for _, _, node in barriers[start:end]]

@@ -75,4 +75,4 @@ def _factory(target: str) -> Callable[[], tuple[torch.nn.Module, tuple[Any, ...]
     factory = getattr(module, name, None)
     if not callable(factory):
         raise AutockptError(f"{path} has no function {name!r}")
-    return factory  # type: ignore[no-any-return]
+    return factory  # type: ignore[no-any-return]  # a stranger's function, trusted to be one

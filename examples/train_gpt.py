@@ -92,7 +92,7 @@ def start(name: str, backend: object, device: torch.device, arguments: argparse.
     torch.manual_seed(0)
     with device:
         model = GPT(vocabulary=256, layers=arguments.layers, length=arguments.length, dropout=arguments.dropout)
-    step = torch.compile(model, backend=backend)  # type: ignore[call-overload]
+    step = torch.compile(model, backend=backend)  # type: ignore[call-overload]  # a name or a Backend
     return Run(name, model, step, torch.optim.AdamW(model.parameters(), lr=1e-3))
 
 

@@ -123,7 +123,7 @@ def _traits(node: fx.Node) -> frozenset[Trait]:
 
 def _argument(node: fx.Node, name: str) -> Any:
     """What a call passes, or would by default, for one argument; None where the operator has no such argument."""
-    for position, argument in enumerate(node.target._schema.arguments):  # type: ignore[union-attr]
+    for position, argument in enumerate(node.target._schema.arguments):  # type: ignore[union-attr]  # an OpOverload here
         if argument.name == name:
             given = node.args[position] if position < len(node.args) else node.kwargs.get(name)
             return argument.default_value if given is None else given
