@@ -72,4 +72,5 @@ def extract(
 def finish(forward: fx.GraphModule, backward: fx.GraphModule) -> Modules:
     """The last touches that torch gives to both."""
     forward = partitioners.thread_graphsafe_rng_from_hops(raise_getitems(forward), is_backward=False)
-    return forward, partitioners.thread_graphsafe_rng_from_hops(backward, is_backward=True)
+    # As an ordinary module: a lazy one and a copy of it have different keys in Inductor's cache.
+    return fx.GraphModule(forward, forward.graph), partitioners.thread_graphsafe_rng_from_hops(backward, is_backward=True)

@@ -1,0 +1,134 @@
+"""Run the generated wrappers of a step on tensors without memory, and count storages as they come and go.
+
+Exact for what Inductor allocates, on any machine, for a device that is not here: the wrapper is the real one, its
+order of allocations and frees is the real one, only kernels do nothing. What an extern kernel allocates inside itself
+is added from `cost_models/workspace.py` and named.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._pytree import tree_leaves
+
+from autockpt.cost_models.work import TensorSpec
+from autockpt.cost_models.workspace import workspace_bytes
+from autockpt.wrappers import Wrapper
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """What the generated code of a step allocates, above its parameters and inputs."""
+
+    peak_bytes: int
+    in_backward: bool
+    """Whether the peak is there."""
+    kept_bytes: int
+    """Live between the two passes."""
+    workspace: tuple[str, int] | None
+    """The kernel at the peak that allocates inside itself, and how much of the peak that is."""
+
+
+def dry_run(forward: Wrapper, backward: Wrapper, forward_outputs: int, threads: int) -> Lowered:
+    """One step: the forward, then the backward, which lets go of what was kept as it goes."""
+    live = _Live(threads)
+    with unset_fake_temporarily(), live, _counted(forward.code, live), _counted(backward.code, live):
+        results = list(forward.code.call([live.given(example) for example in forward.examples]))
+        kept_bytes, first_peak = live.now, live.peak
+        values = dict(zip(forward.results, results, strict=True))
+        held = results[:forward_outputs]
+        arguments = [
+            values[name] if name in values else live.made(live.blank(example))
+            for name, example in zip(backward.arguments, backward.examples, strict=True)
+        ]
+        del results, values
+        gradients = backward.code.call(arguments)
+        del held, gradients
+    return Lowered(live.peak, live.peak > first_peak, kept_bytes, live.workspace)
+
+
+class _Live(TorchDispatchMode):
+    """Counts every storage from the moment it is made until nobody holds it."""
+
+    def __init__(self, threads: int) -> None:
+        super().__init__()
+        self.now = self.peak = 0
+        self.workspace: tuple[str, int] | None = None
+        self._threads = threads
+        self._known: dict[int, int] = {}
+
+    def given(self, example: Any) -> Any:
+        """An argument that is counted elsewhere."""
+        value = self.blank(example)
+        if isinstance(value, torch.Tensor):
+            self._track(value.untyped_storage(), 0)
+        return value
+
+    def blank(self, example: Any) -> Any:
+        if not isinstance(example, torch.Tensor):
+            return _hint(example)
+        size, stride = [_hint(s) for s in example.size()], [_hint(s) for s in example.stride()]
+        with _disable_current_modes():
+            return torch.empty_strided(size, stride, dtype=example.dtype, device="meta")
+
+    def made(self, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        storage = value.untyped_storage()
+        if storage._cdata not in self._known:
+            self._track(storage, storage.nbytes())
+            self._grow(storage.nbytes(), None)
+        return value
+
+    def _track(self, storage: torch.UntypedStorage, nbytes: int) -> None:
+        self._known[storage._cdata] = nbytes
+        weakref.finalize(storage, self._gone, storage._cdata)
+
+    def _gone(self, key: int) -> None:
+        self.now -= self._known.pop(key, 0)
+
+    def _grow(self, nbytes: int, workspace: tuple[str, int] | None) -> None:
+        self.now += nbytes
+        if self.now > self.peak:
+            self.peak, self.workspace = self.now, workspace
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for value in tree_leaves(result):
+            self.made(value)
+        if scratch := _scratch(func, args, self._threads):
+            self._grow(scratch, (str(func), scratch))
+            self.now -= scratch
+        return result
+
+
+def _scratch(func: Any, args: Any, threads: int) -> int:
+    tensors = [value for value in tree_leaves(args) if isinstance(value, torch.Tensor)]
+    specs = tuple(TensorSpec(tuple(t.shape), str(t.dtype).removeprefix("torch."), t.element_size()) for t in tensors)
+    merged = not tensors or tensors[0].ndim != 4 or tensors[0].transpose(1, 2).is_contiguous()
+    return workspace_bytes(str(func), specs, threads, heads_merged=merged)
+
+
+def _hint(number: Any) -> Any:
+    """A symbolic size as the number it had when it was traced."""
+    return number.node.hint if isinstance(number, torch.SymInt | torch.SymFloat) else number
+
+
+@contextmanager
+def _counted(code: ModuleType, live: _Live) -> Iterator[None]:
+    """Make the wrapper allocate tensors without memory, counted."""
+
+    def empty_strided(size: Any, stride: Any, dtype: torch.dtype, *_: Any, **__: Any) -> Any:
+        return torch.empty_strided(size, stride, dtype=dtype, device="meta")
+
+    for name in [name for name in vars(code) if name.startswith("empty_strided")]:
+        setattr(code, name, empty_strided)
+    yield

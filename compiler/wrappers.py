@@ -1,0 +1,180 @@
+"""Lower a planned pair of modules to Inductor's generated wrappers, without compiling a kernel.
+
+Everything before the kernels runs as it will run again: Inductor's passes, fusion, code generation. What it writes
+goes into Inductor's own cache, so that the compilation that follows finds both modules lowered and only compiles
+kernels. The wrappers come back loaded, their kernels doing nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch import fx
+from torch._functorch._aot_autograd.graph_compile import collect_fw_donated_buffer_idxs
+from torch._guards import TracingContext
+from torch._inductor import async_compile, codecache, compile_fx
+from torch._inductor.decomposition import select_decomp_table
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.utils import _pytree as pytree
+
+from autockpt.passes.partition_tools import Modules
+
+
+@dataclass(frozen=True)
+class Joint:
+    """What AOTAutograd knows of the step that is not in the two modules."""
+
+    model_inputs: int
+    model_outputs: int
+    """Of the graph that Dynamo captured."""
+    forward_outputs: int
+    """Of the joint graph: before what is kept."""
+    mutated_inputs: int
+    static_inputs: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Wrapper:
+    """The generated code of one pass."""
+
+    code: ModuleType
+    arguments: list[str]
+    results: list[str | None]
+    examples: list[Any]
+    """A fake tensor or number for each argument."""
+
+
+@dataclass
+class _Loader:
+    """Stands in for `PyCodeCache`'s: what it loads has kernels that do nothing and is known to nobody else."""
+
+    loaded: list[ModuleType] = field(default_factory=list)
+
+    def __call__(self, key: str, path: str, _linemap: Any = None, attrs: Any = None, **_: Any) -> ModuleType:
+        module = ModuleType(f"autockpt_dry_{key}")
+        module.__file__ = path
+        with patch.object(async_compile, "AsyncCompile", _NoKernels), unset_fake_temporarily():
+            exec(compile(Path(path).read_text(), path, "exec", dont_inherit=True), module.__dict__)
+        for name, value in (attrs or {}).items():
+            setattr(module, name, value.to("meta") if isinstance(value, torch.Tensor) else value)
+        self.loaded.append(module)
+        return module
+
+
+class _NoKernels:
+    """Stands in for `AsyncCompile`: every kernel compiles to nothing."""
+
+    def wait(self, _: Any) -> None:
+        pass
+
+    def __getattr__(self, _: str) -> Callable[..., _Nothing]:
+        return lambda *_, **__: _Nothing()
+
+
+class _Nothing:
+    """A kernel that does nothing, however it is launched."""
+
+    def __call__(self, *_: Any, **__: Any) -> None:
+        pass
+
+    run = __call__
+
+
+def lower_step(modules: Modules, joint: Joint, inner_compile: Callable[..., Any]) -> tuple[Wrapper, Wrapper]:
+    """The wrappers of forward and backward, as Inductor will write them for these modules."""
+    forward, backward = (_copy(module) for module in modules)
+    extra = compile_fx.create_compiler_config_extra(forward)
+    inner = partial(inner_compile, get_decomp_fn=select_decomp_table)
+    compile_forward = partial(
+        compile_fx.compile_fx_forward,
+        num_orig_model_outputs=joint.model_outputs,
+        num_example_inputs=joint.model_inputs,
+        compiler_config_extra=extra,
+        inner_compile=inner,
+    )
+    compile_backward = partial(compile_fx.compile_fx_backward, compiler_config_extra=extra, inner_compile=inner)
+    with _metadata(forward, backward, joint):
+        with TracingContext.report_output_strides() as strides:
+            first = _wrapper(forward, _examples(forward), compile_forward)
+        return first, _wrapper(backward, _restrided(backward, first.results, strides), compile_backward)
+
+
+def _wrapper(module: fx.GraphModule, examples: list[Any], compile: Callable[..., Any]) -> Wrapper:
+    arguments = [node.name for node in module.graph.find_nodes(op="placeholder")]
+    results = [node.name if isinstance(node, fx.Node) else None for node in _results(module)]
+    loader = _Loader()
+    with patch.object(codecache.PyCodeCache, "load_by_key_path", loader):
+        compile(module, examples)
+    if not loader.loaded:
+        raise RuntimeError("Inductor wrote no code for this pass")
+    return Wrapper(loader.loaded[-1], arguments, results, examples)
+
+
+@contextmanager
+def _metadata(forward: fx.GraphModule, backward: fx.GraphModule, joint: Joint) -> Iterator[None]:
+    """What AOTAutograd will have told Inductor by the time it lowers: see `_categorize_saved_tensors_for_backward`."""
+    context = TracingContext.get()
+    told = SimpleNamespace(
+        static_input_indices=list(joint.static_inputs),
+        num_mutated_inp_runtime_indices=joint.mutated_inputs,
+        bw_donated_idxs=_donated(forward, backward, joint.forward_outputs),
+    )
+    with patch.object(context, "fw_metadata", told):
+        yield
+
+
+def _donated(forward: fx.GraphModule, backward: fx.GraphModule, forward_outputs: int) -> list[int]:
+    """Positions of the backward's arguments that it may write over: kept and nobody else's."""
+    results = _results(forward)
+    donated = collect_fw_donated_buffer_idxs(
+        _examples(forward),
+        [_value(node) for node in results[:forward_outputs]],
+        [_value(node) for node in _results(backward)],
+        [_value(node) for node in results[forward_outputs:]],
+    )
+    names = {results[forward_outputs + position].name for position in donated}
+    return [n for n, node in enumerate(backward.graph.find_nodes(op="placeholder")) if node.name in names]
+
+
+def _restrided(backward: fx.GraphModule, kept: list[str | None], strides: Any) -> list[Any]:
+    """The backward's arguments in the layout that the forward gives to them."""
+    examples = []
+    written = dict(zip(kept, strides or (), strict=False))
+    for node in backward.graph.find_nodes(op="placeholder"):
+        value, stride = _value(node), written.get(node.name)
+        if stride is not None and isinstance(value, torch.Tensor) and tuple(value.stride()) != tuple(stride):
+            value = value.as_strided(value.size(), stride)
+        examples.append(value)
+    return examples
+
+
+def _copy(module: fx.GraphModule) -> fx.GraphModule:
+    """Inductor's passes write into the graph they are given."""
+    graph = fx.Graph()
+    output = graph.graph_copy(module.graph, {}, return_output_node=True)
+    result, old = output  # type: ignore[misc]  # as asked, a pair
+    graph.output(result).meta = dict(old.meta)
+    copied = fx.GraphModule(module, graph)
+    copied.meta = dict(module.meta)
+    return copied
+
+
+def _results(module: fx.GraphModule) -> list[Any]:
+    output = next(iter(module.graph.find_nodes(op="output")))
+    return list(pytree.arg_tree_leaves(*output.args))
+
+
+def _value(node: Any) -> Any:
+    return node.meta.get("val") if isinstance(node, fx.Node) else None
+
+
+def _examples(module: fx.GraphModule) -> list[Any]:
+    return [_value(node) for node in module.graph.find_nodes(op="placeholder")]
