@@ -18,6 +18,10 @@ _CODES = {
 }
 
 
+Path = tuple[int, ...]
+"""The bends, slices and paddings and the like, between a storage and who reads it; empty where elements stay in place."""
+
+
 @dataclass(frozen=True, slots=True)
 class Indexed:
     """Parallel lists, one entry a value; a value is its position in the graph."""
@@ -29,8 +33,10 @@ class Indexed:
     """Whose bytes; -1 without bytes."""
     nbytes: list[int]
     """Of the storage that a value owns; 0 for all others."""
-    reads: list[tuple[int, ...]]
-    """The owners that a value's kernel reads, each once."""
+    reads: list[tuple[tuple[int, Path], ...]]
+    """The owners that a value's kernel reads, each once for every way that leads to its elements."""
+    absorbs: list[tuple[int, ...]]
+    """The matmuls that a sum may be merged with, the likeliest first."""
     parent: list[int]
     """The operation that a PART belongs to; else -1."""
     heavy: list[bool]
@@ -48,10 +54,11 @@ def index(problem: Problem) -> Indexed:
     return Indexed(
         names=[value.name for value in graph.values],
         index=position,
-        code=[_code(graph, value) for value in graph.values],
+        code=[_CODES.get(value.kind, VIEW) for value in graph.values],
         owner=owner,
         nbytes=[graph.bytes[value.name] if value.owns_bytes else 0 for value in graph.values],
-        reads=[_reads(value, position, owner) for value in graph.values],
+        reads=_reads(graph, position, owner),
+        absorbs=[_absorbs(graph, value, position) for value in graph.values],
         parent=[position[value.inputs[0]] if value.kind is Kind.PART else -1 for value in graph.values],
         heavy=[is_heavy(value.operator) for value in graph.values],
         domain=[_domain(graph, value) for value in graph.values],
@@ -60,18 +67,26 @@ def index(problem: Problem) -> Indexed:
     )
 
 
-def _code(graph: JointGraph, value: Value) -> int:
+def _absorbs(graph: JointGraph, value: Value, position: dict[str, int]) -> tuple[int, ...]:
     """Inductor turns the sum of a matmul and anything into one matmul that adds: gradients of a shared weight."""
-    if value.operator == "aten.add.Tensor" and any(
-        graph.by_name[name].operator == "aten.mm.default" and len(graph.readers[name]) == 1 for name in value.inputs
-    ):
-        return EXTERN
-    return _CODES.get(value.kind, VIEW)
+    if value.operator != "aten.add.Tensor":
+        return ()
+    return tuple(position[name] for name in value.inputs if graph.by_name[name].operator == "aten.mm.default")
 
 
-def _reads(value: Value, position: dict[str, int], owner: list[int]) -> tuple[int, ...]:
-    owners = [owner[position[name]] for name in value.inputs]
-    return tuple(dict.fromkeys(number for number in owners if number >= 0))
+def _reads(graph: JointGraph, position: dict[str, int], owner: list[int]) -> list[tuple[tuple[int, Path], ...]]:
+    bends: dict[str, int] = {}
+    paths: list[Path] = []
+    reads = []
+    for value in graph.values:
+        own = (bends.setdefault(value.bend, len(bends)),) if value.bend else ()
+        sources = [position[name] for name in value.inputs]
+        ways = [(owner[source], paths[source] + own) for source in sources if owner[source] >= 0]
+        reads.append(tuple(dict.fromkeys(ways)))
+        # A view hands on where its elements come from; everything else has its elements in place.
+        is_view = value.storage not in ("", value.name)
+        paths.append(next((path for base, path in ways if base == owner[position[value.name]]), ()) if is_view else ())
+    return reads
 
 
 def _domain(graph: JointGraph, value: Value) -> tuple[int, int]:

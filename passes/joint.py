@@ -84,6 +84,8 @@ class Value:
     spec: TensorSpec | None = None
     device: str = "cpu"
     traits: frozenset[Trait] = frozenset()
+    bend: str = ""
+    """How it moves elements to other places, a slice or a padding; empty where each stays where it is."""
     source: Source = field(default=Source(), compare=False)
 
     @property

@@ -71,6 +71,20 @@ _SEEDED = _names("prims", "inductor_random inductor_randint")
 _HEAVY = _names("aten", "exp log log10 log1p log2 sigmoid tanh")
 
 
+# A loop that reads through one of these cannot share its loop with the one that wrote.
+_MOVERS = _names(
+    "aten",
+    "slice select permute transpose t as_strided diagonal unfold split split_with_sizes constant_pad_nd flip roll repeat "
+    "gather index embedding slice_scatter select_scatter as_strided_scatter upsample_nearest2d reflection_pad2d "
+    "_unsafe_index _unsafe_masked_index",
+)
+
+
+def moves_elements(target: Any) -> bool:
+    """Whether an element of the result comes from another place of the operand."""
+    return packet_of(target) in _MOVERS
+
+
 def is_heavy(operator: str) -> bool:
     """Inductor writes these to memory on the CPU rather than compute them once for each reader."""
     return operator.rpartition(".")[0] in _HEAVY

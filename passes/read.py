@@ -13,7 +13,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 
 from autockpt.cost_models import TensorSpec
 from autockpt.passes.joint import JointGraph, Kind, Role, Source, Trait, Value
-from autockpt.passes.operators import kind_of, packet_of, traits_of
+from autockpt.passes.operators import kind_of, moves_elements, packet_of, traits_of
 from autockpt.passes.partition_tools import mutated_inputs
 
 _UNKNOWN_SIZE = 4096
@@ -85,6 +85,7 @@ def _value(node: fx.Node, role: Role, storage: str, stale: set[str]) -> Value:
         spec=_spec(tensor[0]) if tensor else None,
         device=tensor[0].device.type if tensor else "cpu",
         traits=traits,
+        bend=_bend(node),
         source=_source(node),
     )
 
@@ -101,6 +102,13 @@ def _kind(node: fx.Node, role: Role, storage: str) -> Kind:
     if packet_of(node.target) == "getitem":
         return Kind.PART
     return kind_of(node.target)
+
+
+def _bend(node: fx.Node) -> str:
+    if node.op != "call_function" or not moves_elements(node.target):
+        return ""
+    numbers = [str(leaf) for leaf in pytree.arg_tree_leaves(*node.args, **node.kwargs) if not isinstance(leaf, fx.Node)]
+    return " ".join([packet_of(node.target), *numbers])
 
 
 def is_number(node: fx.Node) -> bool:

@@ -54,10 +54,10 @@ def replay(lowered: Lowered, weightless: Set[int], held: Set[int]) -> Replayed:
 
 
 def _written_over(kernel: Kernel, free: list[int], lowered: Lowered) -> dict[int, int]:
-    """Which results take the place of an input: the same loop is the last to read it, elementwise, same size."""
+    """Which results take the place of an input: the same loop is the last to read it, in place, same size."""
     buffers = lowered.buffers
     over: dict[int, int] = {}
-    waiting = set(free)
+    waiting = set(free) - kernel.bent
     for reads, writes in reversed(kernel.parts):
         last_here = waiting & reads
         waiting -= last_here
