@@ -37,6 +37,8 @@ class Indexed:
     """The owners that a value's kernel reads, each once for every way that leads to its elements."""
     absorbs: list[tuple[int, ...]]
     """The matmuls that a sum may be merged with, the likeliest first."""
+    pieces: list[frozenset[int]]
+    """What a concatenation is made of, views aside."""
     parent: list[int]
     """The operation that a PART belongs to; else -1."""
     heavy: list[bool]
@@ -59,6 +61,7 @@ def index(problem: Problem) -> Indexed:
         nbytes=[graph.bytes[value.name] if value.owns_bytes else 0 for value in graph.values],
         reads=_reads(graph, position, owner),
         absorbs=[_absorbs(graph, value, position) for value in graph.values],
+        pieces=[_pieces(graph, value, position) for value in graph.values],
         parent=[position[value.inputs[0]] if value.kind is Kind.PART else -1 for value in graph.values],
         heavy=[is_heavy(value.operator) for value in graph.values],
         domain=[_domain(graph, value) for value in graph.values],
@@ -72,6 +75,12 @@ def _absorbs(graph: JointGraph, value: Value, position: dict[str, int]) -> tuple
     if value.operator != "aten.add.Tensor":
         return ()
     return tuple(position[name] for name in value.inputs if graph.by_name[name].operator == "aten.mm.default")
+
+
+def _pieces(graph: JointGraph, value: Value, position: dict[str, int]) -> frozenset[int]:
+    if value.operator != "aten.cat.default":
+        return frozenset()
+    return frozenset(position[name] for name in value.inputs if graph.by_name[name].owns_bytes)
 
 
 def _reads(graph: JointGraph, position: dict[str, int], owner: list[int]) -> list[tuple[tuple[int, Path], ...]]:

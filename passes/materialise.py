@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from autockpt.passes.indexed import EXTERN, PART, POINTWISE, VIEW, Indexed, Path
+from autockpt.passes.indexed import EXTERN, PART, POINTWISE, REDUCTION, VIEW, Indexed, Path
 
 # torch._inductor.config: realize_reads_threshold; the CPU's and the GPU's realize_acc_reads and realize_opcount; and
 # the size from which graph.py realizes whatever it is.
@@ -27,6 +27,8 @@ class Buffer:
     owner: int
     nbytes: int
     is_pointwise: bool = False
+    is_loop: bool = False
+    """Written by a loop: pointwise or a reduction."""
     is_output: bool = False
     readers: list[int] = field(default_factory=list)
     """Calls of the pass, by position, that read it."""
@@ -103,7 +105,7 @@ def allocate(
         if owner[number] == number:
             current[number] = len(buffers)
             call.writes.append(len(buffers))
-            buffers.append(Buffer(number, ix.nbytes[number], kind == POINTWISE))
+            buffers.append(Buffer(number, ix.nbytes[number], kind == POINTWISE, kind in (POINTWISE, REDUCTION)))
     for number in outputs:
         if (base := owner[number]) >= 0:
             buffers[current[base]].is_output = True
@@ -132,11 +134,16 @@ def absorb(ix: Indexed, calls: list[Call], buffers: list[Buffer]) -> None:
 def materialise(ix: Indexed, calls: list[Call], buffers: list[Buffer]) -> list[Kernel]:
     """Leave out pointwise values that stay formulas; their readers read what the formula reads."""
     formulas: dict[int, _Formula] = {}
+    inside: dict[int, int] = {}
     timed: list[tuple[int, int, Kernel]] = []
     for position, call in enumerate(calls):
         if call.code == VIEW:
             continue
         formula = _inline(ix, call, formulas)
+        if ix.pieces[call.value]:
+            inside |= _pieces(ix, position, calls, buffers)
+            for piece in inside:
+                formulas.pop(piece, None)
         when = position
         if call.code == POINTWISE and call.writes:
             buffer = buffers[call.writes[0]]
@@ -148,7 +155,33 @@ def materialise(ix: Indexed, calls: list[Call], buffers: list[Buffer]) -> list[K
                 when = externs[0]
         timed.append((when, position, _kernel(ix, call, formula)))
     timed.sort(key=lambda entry: entry[:2])
-    return [kernel for _, _, kernel in timed]
+    kernels = [kernel for _, _, kernel in timed]
+    return _write_inside(kernels, inside) if inside else kernels
+
+
+def _pieces(ix: Indexed, position: int, calls: list[Call], buffers: list[Buffer]) -> dict[int, int]:
+    """The parts of a concatenation that loops write straight into it, and that live there from then on."""
+    call = calls[position]
+    found = {}
+    for read, path in call.reads:
+        buffer = buffers[read]
+        looped = buffer.is_loop and buffer.owner in ix.pieces[call.value] and not path
+        # What a matmul has read before is laid out for it, and is copied.
+        fixed = buffer.is_output or any(calls[r].code == EXTERN for r in buffer.readers if r < position)
+        if looped and not fixed:
+            found[read] = call.writes[0]
+    return found
+
+
+def _write_inside(kernels: list[Kernel], inside: dict[int, int]) -> list[Kernel]:
+    """The whole is allocated with its first part, and lives until nobody reads any part."""
+    made: set[int] = set()
+    for kernel in kernels:
+        kernel.reads = {inside.get(read, read) for read in kernel.reads}
+        writes = dict.fromkeys(inside.get(write, write) for write in kernel.writes)
+        kernel.writes = [write for write in writes if write not in made]
+        made.update(kernel.writes)
+    return kernels
 
 
 def _inline(ix: Indexed, call: Call, formulas: dict[int, _Formula]) -> _Formula:
