@@ -18,6 +18,8 @@ _CODES = {
 }
 
 
+_MATMULS = {"aten.mm.default", "aten.addmm.default", "aten.bmm.default", "aten.baddbmm.default"}
+
 Path = tuple[int, ...]
 """The bends, slices and paddings and the like, between a storage and who reads it; empty where elements stay in place."""
 
@@ -37,6 +39,8 @@ class Indexed:
     """The owners that a value's kernel reads, each once for every way that leads to its elements."""
     absorbs: list[tuple[int, ...]]
     """The matmuls that a sum may be merged with, the likeliest first."""
+    movable: list[bool]
+    """Written to wherever one likes: by a loop or a matmul."""
     pieces: list[frozenset[int]]
     """What a concatenation is made of, views aside."""
     parent: list[int]
@@ -61,6 +65,7 @@ def index(problem: Problem) -> Indexed:
         nbytes=[graph.bytes[value.name] if value.owns_bytes else 0 for value in graph.values],
         reads=_reads(graph, position, owner),
         absorbs=[_absorbs(graph, value, position) for value in graph.values],
+        movable=[_is_movable(value) for value in graph.values],
         pieces=[_pieces(graph, value, position) for value in graph.values],
         parent=[position[value.inputs[0]] if value.kind is Kind.PART else -1 for value in graph.values],
         heavy=[is_heavy(value.operator) for value in graph.values],
@@ -75,6 +80,12 @@ def _absorbs(graph: JointGraph, value: Value, position: dict[str, int]) -> tuple
     if value.operator != "aten.add.Tensor":
         return ()
     return tuple(position[name] for name in value.inputs if graph.by_name[name].operator == "aten.mm.default")
+
+
+def _is_movable(value: Value) -> bool:
+    if value.kind is Kind.EXTERN:
+        return value.operator in _MATMULS
+    return value.kind in (Kind.POINTWISE, Kind.REDUCTION) and value.operator != "aten.cat.default"
 
 
 def _pieces(graph: JointGraph, value: Value, position: dict[str, int]) -> frozenset[int]:

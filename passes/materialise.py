@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from autockpt.passes.indexed import EXTERN, PART, POINTWISE, REDUCTION, VIEW, Indexed, Path
+from autockpt.passes.indexed import EXTERN, PART, POINTWISE, VIEW, Indexed, Path
 
 # torch._inductor.config: realize_reads_threshold; the CPU's and the GPU's realize_acc_reads and realize_opcount; and
 # the size from which graph.py realizes whatever it is.
@@ -27,8 +27,6 @@ class Buffer:
     owner: int
     nbytes: int
     is_pointwise: bool = False
-    is_loop: bool = False
-    """Written by a loop: pointwise or a reduction."""
     is_output: bool = False
     readers: list[int] = field(default_factory=list)
     """Calls of the pass, by position, that read it."""
@@ -105,7 +103,7 @@ def allocate(
         if owner[number] == number:
             current[number] = len(buffers)
             call.writes.append(len(buffers))
-            buffers.append(Buffer(number, ix.nbytes[number], kind == POINTWISE, kind in (POINTWISE, REDUCTION)))
+            buffers.append(Buffer(number, ix.nbytes[number], kind == POINTWISE))
     for number in outputs:
         if (base := owner[number]) >= 0:
             buffers[current[base]].is_output = True
@@ -141,7 +139,7 @@ def materialise(ix: Indexed, calls: list[Call], buffers: list[Buffer]) -> list[K
             continue
         formula = _inline(ix, call, formulas)
         if ix.pieces[call.value]:
-            inside |= _pieces(ix, position, calls, buffers)
+            inside = _pieces(ix, position, calls, buffers) | inside
             for piece in inside:
                 formulas.pop(piece, None)
         when = position
@@ -160,15 +158,15 @@ def materialise(ix: Indexed, calls: list[Call], buffers: list[Buffer]) -> list[K
 
 
 def _pieces(ix: Indexed, position: int, calls: list[Call], buffers: list[Buffer]) -> dict[int, int]:
-    """The parts of a concatenation that loops write straight into it, and that live there from then on."""
+    """The parts of a concatenation that are written straight into it, and that live there from then on."""
     call = calls[position]
     found = {}
     for read, path in call.reads:
         buffer = buffers[read]
-        looped = buffer.is_loop and buffer.owner in ix.pieces[call.value] and not path
+        movable = ix.movable[buffer.owner] and buffer.owner in ix.pieces[call.value] and not path
         # What a matmul has read before is laid out for it, and is copied.
         fixed = buffer.is_output or any(calls[r].code == EXTERN for r in buffer.readers if r < position)
-        if looped and not fixed:
+        if movable and not fixed:
             found[read] = call.writes[0]
     return found
 
