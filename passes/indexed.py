@@ -41,8 +41,9 @@ class Indexed:
     """The matmuls that a sum may be merged with, the likeliest first."""
     movable: list[bool]
     """Written to wherever one likes: by a loop or a matmul."""
-    pieces: list[frozenset[int]]
-    """What a concatenation is made of, views aside."""
+    direct: list[frozenset[int]]
+    """The owners that a value reads as they are, not through a view."""
+    concatenates: list[bool]
     parent: list[int]
     """The operation that a PART belongs to; else -1."""
     heavy: list[bool]
@@ -66,7 +67,8 @@ def index(problem: Problem) -> Indexed:
         reads=_reads(graph, position, owner),
         absorbs=[_absorbs(graph, value, position) for value in graph.values],
         movable=[_is_movable(value) for value in graph.values],
-        pieces=[_pieces(graph, value, position) for value in graph.values],
+        direct=[_direct(graph, value, position) for value in graph.values],
+        concatenates=[value.operator == "aten.cat.default" for value in graph.values],
         parent=[position[value.inputs[0]] if value.kind is Kind.PART else -1 for value in graph.values],
         heavy=[is_heavy(value.operator) for value in graph.values],
         domain=[_domain(graph, value) for value in graph.values],
@@ -88,9 +90,7 @@ def _is_movable(value: Value) -> bool:
     return value.kind in (Kind.POINTWISE, Kind.REDUCTION) and value.operator != "aten.cat.default"
 
 
-def _pieces(graph: JointGraph, value: Value, position: dict[str, int]) -> frozenset[int]:
-    if value.operator != "aten.cat.default":
-        return frozenset()
+def _direct(graph: JointGraph, value: Value, position: dict[str, int]) -> frozenset[int]:
     return frozenset(position[name] for name in value.inputs if graph.by_name[name].owns_bytes)
 
 

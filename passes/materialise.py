@@ -7,7 +7,7 @@ formula. An element that is read in two places counts as two reads. Reductions o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from autockpt.passes.indexed import EXTERN, PART, POINTWISE, VIEW, Indexed, Path
@@ -131,30 +131,42 @@ def absorb(ix: Indexed, calls: list[Call], buffers: list[Buffer]) -> None:
 
 def materialise(ix: Indexed, calls: list[Call], buffers: list[Buffer]) -> list[Kernel]:
     """Leave out pointwise values that stay formulas; their readers read what the formula reads."""
-    formulas: dict[int, _Formula] = {}
+    formulas: dict[int, tuple[Call, _Formula]] = {}
     inside: dict[int, int] = {}
-    timed: list[tuple[int, int, Kernel]] = []
+    kernels: list[Kernel] = []
     for position, call in enumerate(calls):
         if call.code == VIEW:
             continue
+        if call.code == EXTERN:
+            kernels.extend(_write_down(ix, call, formulas))
         formula = _inline(ix, call, formulas)
-        if ix.pieces[call.value]:
+        if ix.concatenates[call.value]:
             inside = _pieces(ix, position, calls, buffers) | inside
             for piece in inside:
                 formulas.pop(piece, None)
-        when = position
-        if call.code == POINTWISE and call.writes:
-            buffer = buffers[call.writes[0]]
-            externs = [reader for reader in buffer.readers if calls[reader].code == EXTERN]
-            if not (buffer.is_output or externs or _is_too_much(formula, len(buffer.readers), ix.on_cpu)):
-                formulas[call.writes[0]] = formula
-                continue
-            if externs and len(buffer.readers) == 1:
-                when = externs[0]
-        timed.append((when, position, _kernel(ix, call, formula)))
-    timed.sort(key=lambda entry: entry[:2])
-    kernels = [kernel for _, _, kernel in timed]
+        if call.code == POINTWISE and call.writes and _stays(ix, formula, buffers[call.writes[0]], calls):
+            formulas[call.writes[0]] = call, formula
+        else:
+            kernels.append(_kernel(ix, call, formula))
     return _write_inside(kernels, inside) if inside else kernels
+
+
+def _write_down(ix: Indexed, call: Call, formulas: dict[int, tuple[Call, _Formula]]) -> Iterator[Kernel]:
+    """What a kernel that cannot fuse reads becomes bytes before it runs."""
+    for read, _ in call.reads:
+        if read in formulas:
+            yield _kernel(ix, *formulas.pop(read))
+
+
+def _stays(ix: Indexed, formula: _Formula, buffer: Buffer, calls: list[Call]) -> bool:
+    """Whether a value is a formula still after it was computed: not an output, and not too much for its readers."""
+    if buffer.is_output or _is_too_much(formula, len(buffer.readers), ix.on_cpu):
+        return False
+    if len(buffer.readers) < 2 or len(formula.reads) < 2:
+        return True
+    # A reader that needs it in memory has it written at once; through a view, only when that reader runs.
+    readers = (calls[reader] for reader in buffer.readers)
+    return not any(reader.code == EXTERN and buffer.owner in ix.direct[reader.value] for reader in readers)
 
 
 def _pieces(ix: Indexed, position: int, calls: list[Call], buffers: list[Buffer]) -> dict[int, int]:
@@ -163,7 +175,7 @@ def _pieces(ix: Indexed, position: int, calls: list[Call], buffers: list[Buffer]
     found = {}
     for read, path in call.reads:
         buffer = buffers[read]
-        movable = ix.movable[buffer.owner] and buffer.owner in ix.pieces[call.value] and not path
+        movable = ix.movable[buffer.owner] and buffer.owner in ix.direct[call.value] and not path
         # What a matmul has read before is laid out for it, and is copied.
         fixed = buffer.is_output or any(calls[r].code == EXTERN for r in buffer.readers if r < position)
         if movable and not fixed:
@@ -182,14 +194,13 @@ def _write_inside(kernels: list[Kernel], inside: dict[int, int]) -> list[Kernel]
     return kernels
 
 
-def _inline(ix: Indexed, call: Call, formulas: dict[int, _Formula]) -> _Formula:
+def _inline(ix: Indexed, call: Call, formulas: dict[int, tuple[Call, _Formula]]) -> _Formula:
     found = _Formula(set(), {(call.value, ())}, ix.heavy[call.value])
     for read, path in call.reads:
-        inlined = formulas.get(read)
-        if inlined is None:
+        if read not in formulas:
             found.reads.add((read, path))
         else:
-            inlined = inlined.through(path)
+            inlined = formulas[read][1].through(path)
             found.reads |= inlined.reads
             found.operations |= inlined.operations
             found.heavy = found.heavy or inlined.heavy
