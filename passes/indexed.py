@@ -43,6 +43,8 @@ class Indexed:
     """Written to wherever one likes: by a loop or a matmul."""
     direct: list[frozenset[int]]
     """The owners that a value reads as they are, not through a view."""
+    hints: list[bool]
+    """Whether what it reads directly is written to memory as soon as it is known, if others read it too."""
     concatenates: list[bool]
     parent: list[int]
     """The operation that a PART belongs to; else -1."""
@@ -68,6 +70,7 @@ def index(problem: Problem) -> Indexed:
         absorbs=[_absorbs(graph, value, position) for value in graph.values],
         movable=[_is_movable(value) for value in graph.values],
         direct=[_direct(graph, value, position) for value in graph.values],
+        hints=[_hints(value) for value in graph.values],
         concatenates=[value.operator == "aten.cat.default" for value in graph.values],
         parent=[position[value.inputs[0]] if value.kind is Kind.PART else -1 for value in graph.values],
         heavy=[is_heavy(value.operator) for value in graph.values],
@@ -88,6 +91,13 @@ def _is_movable(value: Value) -> bool:
     if value.kind is Kind.EXTERN:
         return value.operator in _MATMULS
     return value.kind in (Kind.POINTWISE, Kind.REDUCTION) and value.operator != "aten.cat.default"
+
+
+def _hints(value: Value) -> bool:
+    """torch._inductor.lowering.needs_realized_inputs: every extern kernel but these two, and pooling."""
+    if value.operator in ("aten.addmm.default", "aten.baddbmm.default"):
+        return False
+    return value.kind is Kind.EXTERN or "_pool2d" in value.operator
 
 
 def _direct(graph: JointGraph, value: Value, position: dict[str, int]) -> frozenset[int]:

@@ -166,7 +166,7 @@ def _stays(ix: Indexed, formula: _Formula, buffer: Buffer, calls: list[Call]) ->
         return True
     # A reader that needs it in memory has it written at once; through a view, only when that reader runs.
     readers = (calls[reader] for reader in buffer.readers)
-    return not any(reader.code == EXTERN and buffer.owner in ix.direct[reader.value] for reader in readers)
+    return not any(ix.hints[reader.value] and buffer.owner in ix.direct[reader.value] for reader in readers)
 
 
 def _pieces(ix: Indexed, position: int, calls: list[Call], buffers: list[Buffer]) -> dict[int, int]:
