@@ -43,8 +43,12 @@ class Indexed:
     """Written to wherever one likes: by a loop or a matmul."""
     direct: list[frozenset[int]]
     """The owners that a value reads as they are, not through a view."""
+    users: list[tuple[int, ...]]
+    """The values that are computed from a value."""
+    views: list[tuple[int, ...]]
+    """The views of a value's storage."""
     hints: list[bool]
-    """Whether what it reads directly is written to memory as soon as it is known, if others read it too."""
+    """Whether what it reads, a value or a view, is written to memory as soon as it is known if others read it too."""
     concatenates: list[bool]
     parent: list[int]
     """The operation that a PART belongs to; else -1."""
@@ -70,6 +74,8 @@ def index(problem: Problem) -> Indexed:
         absorbs=[_absorbs(graph, value, position) for value in graph.values],
         movable=[_is_movable(value) for value in graph.values],
         direct=[_direct(graph, value, position) for value in graph.values],
+        users=[tuple(position[name] for name in graph.readers[value.name]) for value in graph.values],
+        views=_views(owner),
         hints=[_hints(value) for value in graph.values],
         concatenates=[value.operator == "aten.cat.default" for value in graph.values],
         parent=[position[value.inputs[0]] if value.kind is Kind.PART else -1 for value in graph.values],
@@ -91,6 +97,14 @@ def _is_movable(value: Value) -> bool:
     if value.kind is Kind.EXTERN:
         return value.operator in _MATMULS
     return value.kind in (Kind.POINTWISE, Kind.REDUCTION) and value.operator != "aten.cat.default"
+
+
+def _views(owner: list[int]) -> list[tuple[int, ...]]:
+    views: list[list[int]] = [[] for _ in owner]
+    for number, base in enumerate(owner):
+        if base not in (-1, number):
+            views[base].append(number)
+    return [tuple(found) for found in views]
 
 
 def _hints(value: Value) -> bool:

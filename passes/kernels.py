@@ -29,7 +29,7 @@ def lower(ix: Indexed, sequence: Sequence[int], given: Iterable[int], outputs: I
     buffers, calls, started = allocate(ix, sequence, given, outputs)
     if fuse:
         absorb(ix, calls, buffers)
-        kernels = _fuse(materialise(ix, calls, buffers), buffers)
+        kernels = _fuse(materialise(ix, sequence, calls, buffers), buffers)
     else:
         kernels = [
             Kernel(c.value, False, {read for read, _ in c.reads}, set(), c.writes, ix.domain[c.value], ix.scratch[c.value])

@@ -129,8 +129,9 @@ def absorb(ix: Indexed, calls: list[Call], buffers: list[Buffer]) -> None:
             break
 
 
-def materialise(ix: Indexed, calls: list[Call], buffers: list[Buffer]) -> list[Kernel]:
+def materialise(ix: Indexed, sequence: Sequence[int], calls: list[Call], buffers: list[Buffer]) -> list[Kernel]:
     """Leave out pointwise values that stay formulas; their readers read what the formula reads."""
+    present = set(sequence).difference(call.value for call in calls if call.code == VIEW)
     formulas: dict[int, tuple[Call, _Formula]] = {}
     inside: dict[int, int] = {}
     kernels: list[Kernel] = []
@@ -144,7 +145,7 @@ def materialise(ix: Indexed, calls: list[Call], buffers: list[Buffer]) -> list[K
             inside = _pieces(ix, position, calls, buffers) | inside
             for piece in inside:
                 formulas.pop(piece, None)
-        if call.code == POINTWISE and call.writes and _stays(ix, formula, buffers[call.writes[0]], calls):
+        if call.code == POINTWISE and call.writes and _stays(ix, formula, buffers[call.writes[0]], present):
             formulas[call.writes[0]] = call, formula
         else:
             kernels.append(_kernel(ix, call, formula))
@@ -158,15 +159,17 @@ def _write_down(ix: Indexed, call: Call, formulas: dict[int, tuple[Call, _Formul
             yield _kernel(ix, *formulas.pop(read))
 
 
-def _stays(ix: Indexed, formula: _Formula, buffer: Buffer, calls: list[Call]) -> bool:
+def _stays(ix: Indexed, formula: _Formula, buffer: Buffer, present: set[int]) -> bool:
     """Whether a value is a formula still after it was computed: not an output, and not too much for its readers."""
     if buffer.is_output or _is_too_much(formula, len(buffer.readers), ix.on_cpu):
         return False
     if len(buffer.readers) < 2 or len(formula.reads) < 2:
         return True
-    # A reader that needs it in memory has it written at once; through a view, only when that reader runs.
-    readers = (calls[reader] for reader in buffer.readers)
-    return not any(ix.hints[reader.value] and buffer.owner in ix.direct[reader.value] for reader in readers)
+    for node in (buffer.owner, *ix.views[buffer.owner]):
+        users = [user for user in ix.users[node] if user in present]
+        if len(users) > 1 and any(ix.hints[user] for user in users):
+            return False
+    return True
 
 
 def _pieces(ix: Indexed, position: int, calls: list[Call], buffers: list[Buffer]) -> dict[int, int]:
