@@ -82,7 +82,7 @@ _MOVERS = _names(
 
 def moves_elements(target: Any) -> bool:
     """Whether an element of the result comes from another place of the operand."""
-    return packet_of(target) in _MOVERS
+    return packet_of(target) in _MOVERS or target is operator.getitem
 
 
 def is_heavy(operator: str) -> bool:
