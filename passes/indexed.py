@@ -20,6 +20,8 @@ _CODES = {
 
 _MATMULS = {"aten.mm.default", "aten.addmm.default", "aten.bmm.default", "aten.baddbmm.default"}
 
+_AS_STRIDED = "aten.as_strided.default"
+
 Path = tuple[int, ...]
 """The bends, slices and paddings and the like, between a storage and who reads it; empty where elements stay in place."""
 
@@ -49,6 +51,8 @@ class Indexed:
     """The views of a value's storage."""
     hints: list[bool]
     """Whether what it reads, a value or a view, is written to memory as soon as it is known if others read it too."""
+    written: list[bool]
+    """Never a formula: a random number, and what is read by strides."""
     concatenates: list[bool]
     parent: list[int]
     """The operation that a PART belongs to; else -1."""
@@ -77,6 +81,7 @@ def index(problem: Problem) -> Indexed:
         users=[tuple(position[name] for name in graph.readers[value.name]) for value in graph.values],
         views=_views(owner),
         hints=[_hints(value) for value in graph.values],
+        written=[_is_written(graph, value) for value in graph.values],
         concatenates=[value.operator == "aten.cat.default" for value in graph.values],
         parent=[position[value.inputs[0]] if value.kind is Kind.PART else -1 for value in graph.values],
         heavy=[is_heavy(value.operator) for value in graph.values],
@@ -112,6 +117,11 @@ def _hints(value: Value) -> bool:
     if value.operator in ("aten.addmm.default", "aten.baddbmm.default"):
         return False
     return value.kind is Kind.EXTERN or "_pool2d" in value.operator
+
+
+def _is_written(graph: JointGraph, value: Value) -> bool:
+    readers = (graph.by_name[name] for name in graph.readers[value.name])
+    return value.operator.startswith("prims.inductor_rand") or any(r.operator == _AS_STRIDED for r in readers)
 
 
 def _direct(graph: JointGraph, value: Value, position: dict[str, int]) -> frozenset[int]:

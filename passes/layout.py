@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from math import prod
 
-from autockpt.passes.joint import JointGraph, Kind, Value
+from autockpt.passes.joint import JointGraph, Value
 from autockpt.passes.plan import Lowering
-
-_WRITTEN = (Kind.EXTERN, Kind.REDUCTION)
 
 
 def copied_bytes(graph: JointGraph, lowering: Lowering) -> int:
-    """Bytes of weights and inputs that are copied for the forward and passed on to the backward, and of one activation.
+    """Bytes of weights and inputs that are copied for the forward and passed on to the backward.
 
-    Counted as live through the whole step, which is a little more than true.
+    Counted as live through the whole step, which is a little more than true. What loops write, they write channels-last.
     """
     if lowering is Lowering.EAGER:
         return 0
@@ -23,11 +21,7 @@ def copied_bytes(graph: JointGraph, lowering: Lowering) -> int:
         if value.operator.startswith("aten.convolution.") and value.device == "cpu"
         for name in (value.operands or value.inputs)[:2]
     }
-    changing = [operand for operand in operands.values() if _changes(operand)]
-    standing = sum(graph.bytes_of(operand.name) for operand in changing if operand.role.is_given)
-    # Loops write channels-last at once; what another kernel wrote, a concatenation say, is copied when it is read.
-    passing = (graph.bytes_of(o.name) for o in changing if o.kind in _WRITTEN and "convolution" not in o.operator)
-    return standing + max(passing, default=0)
+    return sum(graph.bytes_of(o.name) for o in operands.values() if o.role.is_given and _changes(o))
 
 
 def _changes(value: Value) -> bool:

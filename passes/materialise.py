@@ -161,7 +161,7 @@ def _write_down(ix: Indexed, call: Call, formulas: dict[int, tuple[Call, _Formul
 
 def _stays(ix: Indexed, formula: _Formula, buffer: Buffer, present: set[int]) -> bool:
     """Whether a value is a formula still after it was computed: not an output, and not too much for its readers."""
-    if buffer.is_output or _is_too_much(formula, len(buffer.readers), ix.on_cpu):
+    if buffer.is_output or ix.written[buffer.owner] or _is_too_much(formula, len(buffer.readers), ix.on_cpu):
         return False
     if len(buffer.readers) < 2 or len(formula.reads) < 2:
         return True
