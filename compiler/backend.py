@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -13,11 +14,14 @@ from torch._inductor.compile_fx import compile_fx
 
 from autockpt.budget import resolve_budget
 from autockpt.cost_models import DeviceProfile, load_profile
+from autockpt.dry_run import Lowered, dry_run
 from autockpt.options import Options
 from autockpt.order import CompileInOrder
 from autockpt.partitioner import Partitioner
-from autockpt.passes.decide import Setup
+from autockpt.passes.decide import CHECKED_MARGIN, UNCHECKED_MARGIN, Setup
+from autockpt.passes.partition_tools import Modules
 from autockpt.passes.plan import Lowering
+from autockpt.wrappers import Joint, lower_step, outputs_of
 
 Compiled = Callable[..., Any]
 _LOW_PRECISION = (torch.bfloat16, torch.float16)
@@ -67,22 +71,40 @@ class Backend:
 
 def compile_graph(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Options) -> Compiled:
     device = _device_of(example_inputs)
+    closed = options.closed_loop and options.lower == "inductor"
     setup = Setup(
         budget=resolve_budget(options.memory_budget, options.reserve_bytes, device),
         device=_profile(options, device),
         lowering=Lowering(options.lower),
         threads=torch.get_num_threads(),
+        margin=CHECKED_MARGIN if closed else UNCHECKED_MARGIN,
     )
-    partitioner = Partitioner(setup, options.on_infeasible)
+    inner = CompileInOrder(frozenset(options.inductor_patches()))
+    look = partial(_look, gm, len(example_inputs), inner) if closed else None
+    partitioner = Partitioner(setup, options.on_infeasible, look)
     if setup.lowering is Lowering.EAGER:
         return _lower_eager(gm, example_inputs, partitioner)
     patches = {**_precision(gm), **options.inductor_patches(), "custom_partitioner_fn": partitioner}
-    inner = CompileInOrder(frozenset(options.inductor_patches()))
     # AOTAutograd's own cache would skip the partitioner, and with it the decision that the user asks to see. Planning
     # takes a fraction of a second; the kernels still come from Inductor's cache.
     with functorch_config.patch(enable_autograd_cache=False):
         compiled = compile_fx(gm, list(example_inputs), inner_compile=inner, config_patches=patches)
     return cast(Compiled, compiled)
+
+
+def _look(
+    gm: fx.GraphModule,
+    inputs: int,
+    inner: CompileInOrder,
+    modules: Modules,
+    forward_outputs: int,
+    mutated_inputs: int,
+    static_inputs: Sequence[int],
+) -> Lowered:
+    """The step that Inductor makes of these modules, run dry."""
+    joint = Joint(inputs, outputs_of(gm), forward_outputs, mutated_inputs, static_inputs)
+    forward, backward = lower_step(modules, joint, inner)
+    return dry_run(forward, backward, forward_outputs, torch.get_num_threads())
 
 
 def _lower_eager(gm: fx.GraphModule, example_inputs: Sequence[Any], partitioner: Partitioner) -> Compiled:

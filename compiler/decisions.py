@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import _logging
 
+from autockpt.dry_run import Lowered
 from autockpt.passes.decide import Decision
 from autockpt.passes.forecast import Forecast
 from autockpt.passes.plan import Outcome, Plan
@@ -17,12 +18,27 @@ from autockpt.report import as_json, one_line, tensor_table
 log = logging.getLogger("autockpt")
 
 
-@dataclass(frozen=True)
+@dataclass
+class Looking:
+    """What was seen of plans that were lowered before they were compiled."""
+
+    lowered: dict[frozenset[str], Lowered] = field(default_factory=dict)
+    """By what a plan keeps."""
+    seconds: list[float] = field(default_factory=list)
+    """Of each lowering."""
+    trouble: str = ""
+    """Why a lowered step could not be looked at."""
+
+
+@dataclass
 class GraphDecision:
     """One graph, its plan and what is expected of it."""
 
     name: str
     decision: Decision
+    looking: Looking = field(default_factory=Looking)
+    measured_bytes: int | None = None
+    """The peak of a real step, parameters and inputs included, where somebody measured one."""
 
     @property
     def plan(self) -> Plan:
@@ -39,6 +55,21 @@ class GraphDecision:
     @property
     def peak_bytes(self) -> int:
         return self.decision.forecast.peak_bytes
+
+    @property
+    def lowered(self) -> Lowered | None:
+        """The lowered step, run dry; None where it was not looked at."""
+        return self.looking.lowered.get(self.plan.kept)
+
+    @property
+    def lowered_bytes(self) -> int | None:
+        """Its peak, parameters and inputs included."""
+        return self.decision.lowered_bytes
+
+    @property
+    def loop_seconds(self) -> float:
+        """Spent on lowering plans that were not taken: the one that was is found in Inductor's cache."""
+        return sum(self.looking.seconds[:-1])
 
     @property
     def budget_bytes(self) -> int:
@@ -61,7 +92,7 @@ class GraphDecision:
         return self.decision.planning_seconds
 
     def to_json(self) -> dict[str, Any]:
-        return as_json(self.decision, self.name)
+        return as_json(self.decision, self.name) | {"measured_bytes": self.measured_bytes}
 
     def __str__(self) -> str:
         return one_line(self.decision, self.name)
@@ -75,9 +106,9 @@ def decisions() -> tuple[GraphDecision, ...]:
     return tuple(_DECISIONS)
 
 
-def record(decision: Decision) -> GraphDecision:
+def record(decision: Decision, looking: Looking) -> GraphDecision:
     """Remember, log and trace a decision."""
-    made = GraphDecision(f"graph {len(_DECISIONS)}", decision)
+    made = GraphDecision(f"graph {len(_DECISIONS)}", decision, looking)
     _DECISIONS.append(made)
     log.info("%s", made)
     if log.isEnabledFor(logging.DEBUG):

@@ -56,11 +56,11 @@ def dry_run(forward: Wrapper, backward: Wrapper, forward_outputs: int, threads: 
     return Lowered(live.peak, live.peak > first_peak, kept_bytes, live.workspace)
 
 
-class _Live(TorchDispatchMode):
+class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's class has no hints
     """Counts every storage from the moment it is made until nobody holds it."""
 
     def __init__(self, threads: int) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # as above
         self.now = self.peak = 0
         self.workspace: tuple[str, int] | None = None
         self._threads = threads
@@ -131,8 +131,8 @@ def _counted(code: ModuleType, live: _Live) -> Iterator[None]:
         return torch.empty_strided(size, stride, dtype=dtype, device="meta")
 
     # A convolution without memory does not choose the strides that the real one does; the bytes are the same.
-    checks = {"assert_size_stride": _pass, "assert_alignment": _pass}
-    stand_ins = {name: empty_strided for name in vars(code) if name.startswith("empty_strided")} | checks
+    stand_ins: dict[str, Any] = {"assert_size_stride": _pass, "assert_alignment": _pass}
+    stand_ins |= {name: empty_strided for name in vars(code) if name.startswith("empty_strided")}
     with patch.multiple(code, create=True, **stand_ins):
         yield
 

@@ -35,6 +35,7 @@ class Options:
     lower: str = "inductor"
     on_infeasible: str = "error"
     plan: str | None = None
+    closed_loop: bool = True
     mode: str | None = None
     inductor: Mapping[str, Any] = field(default_factory=dict)
     """Passed on as they are."""
@@ -145,6 +146,11 @@ def _mode(value: Any) -> None:
         raise ValueError("is no mode of Inductor")
 
 
+def _truth(value: Any) -> None:
+    if not isinstance(value, bool):
+        raise ValueError("is not a truth value")
+
+
 def _not_yet(value: Any) -> None:
     if value not in (None, False):
         raise ValueError("is not supported yet")
@@ -160,5 +166,6 @@ _CHECKS: dict[str, tuple[Callable[[Any], None], str]] = {
     "lower": _one_of(*LOWERINGS),
     "on_infeasible": _one_of(*ON_INFEASIBLE),
     "plan": (_not_yet, "None"),
+    "closed_loop": (_truth, "True or False"),
     "mode": (_mode, " or ".join(f'"{mode}"' for mode in torch._inductor.list_mode_options())),
 }

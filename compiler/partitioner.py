@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,26 +17,35 @@ from torch import fx
 from torch._inductor.custom_graph_pass import CustomPartitionerFn
 
 from autockpt import cost_models
-from autockpt.decisions import record
+from autockpt.decisions import Looking, record
+from autockpt.dry_run import Lowered
 from autockpt.errors import BudgetError
 from autockpt.order import mark_planned
-from autockpt.passes.decide import Decision, Setup, decide
-from autockpt.passes.partition_tools import Modules, tidy, torch_partition
-from autockpt.passes.plan import Outcome
+from autockpt.passes.decide import UNCHECKED_MARGIN, Decision, Setup, decide
+from autockpt.passes.partition_tools import Modules, mutations_returned, tidy, torch_partition
+from autockpt.passes.plan import Outcome, Plan
 from autockpt.passes.read import read
+from autockpt.passes.settle import settle
 from autockpt.passes.split import split
 from autockpt.passes.verify import verify_modules
 from autockpt.report import infeasible
 
 log = logging.getLogger("autockpt")
 
+Looker = Callable[[Modules, int, int, Sequence[int]], Lowered]
+"""Of the two modules, the number of forward outputs, of input mutations among them, and the parameters' positions."""
+_HOPELESS = 1.1
+"""So many times the budget a forecast must be to be believed without a look."""
+
 
 class Partitioner(CustomPartitionerFn):
     """Plans one joint graph at a time. `uuid` keys Inductor's caches: all that a plan depends on is in it."""
 
-    def __init__(self, setup: Setup, on_infeasible: str) -> None:
+    def __init__(self, setup: Setup, on_infeasible: str, look: Looker | None = None) -> None:
         self.setup = setup
         self.on_infeasible = on_infeasible
+        self.look = look
+        """Lowers a pair of modules and gives its peak; None where the loop is open."""
 
     def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object], **kwargs: Any) -> Modules:
         if not joint_inputs:
@@ -57,21 +68,60 @@ class Partitioner(CustomPartitionerFn):
         parameters = kwargs.get("static_lifetime_input_indices") or ()
         tidy(gm)
         graph = read(gm, outputs, parameters)
+        writer = _Writer(gm, outputs, parameters)
         decision = decide(graph, self.setup)
+        if self.look is not None:
+            decision = self._settle(decision, writer, self.look)
         self._check_budget(decision)
-        modules = split(gm, decision.plan, outputs, parameters)
-        verify_modules(gm, decision.plan, *modules)
-        mark_planned(*modules)
-        record(decision)
+        modules = writer(decision.plan)
+        record(decision, looking=writer.looking)
         return modules
+
+    def _settle(self, decision: Decision, writer: _Writer, look: Looker) -> Decision:
+        """The decision after a look at the lowered step; where it cannot be had, one with a wider margin."""
+        if decision.outcome is Outcome.OVER_BUDGET and decision.forecast.peak_bytes > _HOPELESS * decision.budget_bytes:
+            return decision
+        given = decision.forecast.given_bytes
+        try:
+            return settle(decision, self.setup.budget, lambda plan: writer.look(plan, look) + given)
+        except Exception as error:
+            log.info("the lowered step could not be looked at: %s: %s", type(error).__name__, error)
+            log.debug("", exc_info=True)
+            writer.looking.trouble = f"{type(error).__name__}: {error}"
+            return decide(decision.problem.graph, replace(self.setup, margin=UNCHECKED_MARGIN))
 
     def _check_budget(self, decision: Decision) -> None:
         if decision.outcome is not Outcome.OVER_BUDGET:
             return
         message = infeasible(decision)
         if self.on_infeasible == "error":
-            raise BudgetError(message, decision.budget_bytes, decision.forecast.peak_bytes)
+            floor = decision.lowered_bytes or decision.forecast.peak_bytes
+            raise BudgetError(message, decision.budget_bytes, floor)
         warnings.warn(f"autockpt: {message}; running at the lowest peak", RuntimeWarning, stacklevel=2)
+
+
+class _Writer:
+    """Plans of one joint graph as modules, each written once."""
+
+    def __init__(self, gm: fx.GraphModule, outputs: int, parameters: Sequence[int]) -> None:
+        self._gm, self._outputs, self._parameters = gm, outputs, parameters
+        self._written: dict[frozenset[str], Modules] = {}
+        self.looking = Looking()
+
+    def __call__(self, plan: Plan) -> Modules:
+        if plan.kept not in self._written:
+            modules = split(self._gm, plan, self._outputs, self._parameters)
+            verify_modules(self._gm, plan, *modules)
+            mark_planned(*modules)
+            self._written[plan.kept] = modules
+        return self._written[plan.kept]
+
+    def look(self, plan: Plan, look: Looker) -> int:
+        started = time.perf_counter()
+        lowered = look(self(plan), self._outputs, mutations_returned(self._gm), self._parameters)
+        self.looking.lowered[plan.kept] = lowered
+        self.looking.seconds.append(time.perf_counter() - started)
+        return lowered.peak_bytes
 
 
 def _step_aside(error: Exception) -> None:

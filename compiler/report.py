@@ -61,6 +61,8 @@ def as_json(decision: Decision, name: str) -> dict[str, Any]:
         "outcome": decision.outcome.name.lower(),
         "budget_bytes": decision.budget_bytes,
         "peak_bytes": forecast.peak_bytes,
+        "lowered_bytes": decision.lowered_bytes,
+        "looks": [[look.forecast_bytes, look.lowered_bytes] for look in decision.looks],
         "floor_bytes": decision.floor_bytes,
         "fastest_bytes": decision.fastest_bytes,
         "given_bytes": forecast.given_bytes,

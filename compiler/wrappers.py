@@ -107,6 +107,11 @@ def lower_step(modules: Modules, joint: Joint, inner_compile: Callable[..., Any]
         return first, _wrapper(backward, _restrided(backward, first.results, strides), compile_backward)
 
 
+def outputs_of(model: fx.GraphModule) -> int:
+    """How many outputs a graph that Dynamo captured has."""
+    return int(compile_fx.get_num_model_outputs(model))
+
+
 def _wrapper(module: fx.GraphModule, examples: list[Any], compile: Callable[..., Any]) -> Wrapper:
     arguments = [node.name for node in module.graph.find_nodes(op="placeholder")]
     results = [node.name if isinstance(node, fx.Node) else None for node in _results(module)]
@@ -159,9 +164,9 @@ def _restrided(backward: fx.GraphModule, kept: list[str | None], strides: Any) -
 def _copy(module: fx.GraphModule) -> fx.GraphModule:
     """Inductor's passes write into the graph they are given."""
     graph = fx.Graph()
-    output = graph.graph_copy(module.graph, {}, return_output_node=True)
-    result, old = output  # type: ignore[misc]  # as asked, a pair
-    graph.output(result).meta = dict(old.meta)
+    copies: dict[fx.Node, fx.Node] = {}
+    for node in module.graph.nodes:
+        copies[node] = graph.node_copy(node, copies.__getitem__)
     copied = fx.GraphModule(module, graph)
     copied.meta = dict(module.meta)
     return copied

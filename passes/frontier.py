@@ -85,6 +85,11 @@ class Frontier:
                 return candidate
         return None
 
+    def next_faster_bytes(self, candidate: Candidate) -> int | None:
+        """The lowest peak of all candidates that are faster than this one; None where none is."""
+        faster = [other for other in (*self._cuts, *self.candidates) if other.seconds < candidate.seconds]
+        return min((self.peak_bytes(other) for other in faster), default=None)
+
     def peak_bytes(self, candidate: Candidate) -> int:
         kept = candidate.plan.kept
         if kept not in self._peaks:

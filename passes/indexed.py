@@ -23,7 +23,7 @@ _MATMULS = {"aten.mm.default", "aten.addmm.default", "aten.bmm.default", "aten.b
 _AS_STRIDED = "aten.as_strided.default"
 
 Path = tuple[int, ...]
-"""The bends, slices and paddings and the like, between a storage and who reads it; empty where elements stay in place."""
+"""The bends, slices and the like, between a storage and who reads it; empty where elements stay in place."""
 
 
 @dataclass(frozen=True, slots=True)

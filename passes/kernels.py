@@ -32,7 +32,9 @@ def lower(ix: Indexed, sequence: Sequence[int], given: Iterable[int], outputs: I
         kernels = _fuse(materialise(ix, sequence, calls, buffers), buffers)
     else:
         kernels = [
-            Kernel(c.value, False, {read for read, _ in c.reads}, set(), c.writes, ix.domain[c.value], ix.scratch[c.value])
+            Kernel(
+                c.value, False, {read for read, _ in c.reads}, set(), c.writes, ix.domain[c.value], ix.scratch[c.value]
+            )
             for c in calls
         ]
     _launch(kernels, grouped=fuse and ix.on_cpu)

@@ -11,7 +11,7 @@ from autockpt.passes.plan import Lowering
 def copied_bytes(graph: JointGraph, lowering: Lowering) -> int:
     """Bytes of weights and inputs that are copied for the forward and passed on to the backward.
 
-    Counted as live through the whole step, which is a little more than true. What loops write, they write channels-last.
+    Counted as live through the whole step, which is a little more than true. Loops write channels-last at once.
     """
     if lowering is Lowering.EAGER:
         return 0

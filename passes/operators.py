@@ -74,8 +74,8 @@ _HEAVY = _names("aten", "exp log log10 log1p log2 sigmoid tanh")
 # A loop that reads through one of these cannot share its loop with the one that wrote.
 _MOVERS = _names(
     "aten",
-    "slice select permute transpose t as_strided diagonal unfold split split_with_sizes constant_pad_nd flip roll repeat "
-    "gather index embedding slice_scatter select_scatter as_strided_scatter upsample_nearest2d reflection_pad2d "
+    "slice select permute transpose t as_strided diagonal unfold split split_with_sizes constant_pad_nd flip roll "
+    "repeat gather index embedding slice_scatter select_scatter as_strided_scatter upsample_nearest2d reflection_pad2d "
     "_unsafe_index _unsafe_masked_index",
 )
 

@@ -43,13 +43,20 @@ def mutated_inputs(joint: fx.GraphModule) -> set[fx.Node]:
     for node in joint.graph.nodes:
         if node.op == "call_function" and node.target is torch.ops.aten.copy_.default:
             found.add(node.args[0])
-    output = next(iter(joint.graph.find_nodes(op="output")))
-    described = [
-        desc for desc in pytree.tree_leaves(output.meta.get("desc")) if isinstance(desc, InputMutationAOTOutput)
-    ]
-    written = [desc.mutated_input for desc in described]
+    written = [desc.mutated_input for desc in _mutations(joint)]
     found.update(node for node in joint.graph.find_nodes(op="placeholder") if node.meta.get("desc") in written)
     return found
+
+
+def mutations_returned(joint: fx.GraphModule) -> int:
+    """How many of the first outputs are new contents of inputs, which AOTAutograd writes back."""
+    return len(_mutations(joint))
+
+
+def _mutations(joint: fx.GraphModule) -> list[InputMutationAOTOutput]:
+    output = next(iter(joint.graph.find_nodes(op="output")))
+    leaves = pytree.tree_leaves(output.meta.get("desc"))
+    return [desc for desc in leaves if isinstance(desc, InputMutationAOTOutput)]
 
 
 def extract(
@@ -73,4 +80,6 @@ def finish(forward: fx.GraphModule, backward: fx.GraphModule) -> Modules:
     """The last touches that torch gives to both."""
     forward = partitioners.thread_graphsafe_rng_from_hops(raise_getitems(forward), is_backward=False)
     # As an ordinary module: a lazy one and a copy of it have different keys in Inductor's cache.
-    return fx.GraphModule(forward, forward.graph), partitioners.thread_graphsafe_rng_from_hops(backward, is_backward=True)
+    return fx.GraphModule(forward, forward.graph), partitioners.thread_graphsafe_rng_from_hops(
+        backward, is_backward=True
+    )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
-from autockpt.passes.kernels import Kernel, Lowered
+from autockpt.passes.kernels import Lowered
+from autockpt.passes.materialise import Kernel
 
 
 @dataclass(frozen=True, slots=True)
