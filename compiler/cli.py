@@ -1,4 +1,4 @@
-"""`autockpt bench | devices`, also as `python -m autockpt`."""
+"""`autockpt verify | bench | devices`, also as `python -m autockpt`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from autockpt.bench import Row, bench
 from autockpt.cost_models import load_profile, shipped_profiles
 from autockpt.errors import AutockptError
 from autockpt.sizes import format_size
+from autockpt.verify_command import add_verify
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="autockpt", description="Activation memory in PyTorch training, planned.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    add_verify(commands)
     devices = commands.add_parser("devices", help="list the device profiles that are shipped")
     devices.add_argument("--json", action="store_true", help="print JSON instead of a table")
     devices.set_defaults(run=_devices)

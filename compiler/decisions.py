@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import _logging
 
+from autockpt.breakdown import breakdown
 from autockpt.dry_run import Lowered
 from autockpt.passes.decide import Decision
 from autockpt.passes.forecast import Forecast
@@ -94,6 +95,10 @@ class GraphDecision:
     def to_json(self) -> dict[str, Any]:
         return as_json(self.decision, self.name) | {"measured_bytes": self.measured_bytes}
 
+    def breakdown(self) -> str:
+        """What is live at the peak of the forecast: by kind, by module, and the ten largest with their lines."""
+        return breakdown(self.decision)
+
     def __str__(self) -> str:
         return one_line(self.decision, self.name)
 
@@ -112,7 +117,7 @@ def record(decision: Decision, looking: Looking) -> GraphDecision:
     _DECISIONS.append(made)
     log.info("%s", made)
     if log.isEnabledFor(logging.DEBUG):
-        log.debug("%s\n%s", made.name, tensor_table(decision))
+        log.debug("%s\n%s\n%s", made.name, made.breakdown(), tensor_table(decision))
     _logging.trace_structured(  # type: ignore[attr-defined]  # not re-exported in the stubs
         "artifact",
         metadata_fn=lambda: {"name": f"autockpt_{made.name.replace(' ', '_')}", "encoding": "json"},

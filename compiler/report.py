@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from autockpt.breakdown import breakdown_json
 from autockpt.passes.decide import Decision
-from autockpt.passes.forecast import Content, Forecast
+from autockpt.passes.forecast import Content
 from autockpt.passes.joint import JointGraph, Role
 from autockpt.sizes import format_size
 
 
 def one_line(decision: Decision, name: str) -> str:
     forecast = decision.forecast
+    lowered = decision.lowered_bytes
+    seen = f" (lowered: {format_size(lowered)})" if lowered is not None else ""
     return (
-        f"{name}: peak {format_size(forecast.peak_bytes)} of a budget of {format_size(decision.budget_bytes)}, "
+        f"{name}: peak {format_size(forecast.peak_bytes)}{seen} of a budget of {format_size(decision.budget_bytes)}, "
         f"{len(decision.plan.kept)} tensors ({format_size(forecast.kept_bytes)}) kept, "
         f"{forecast.recompute_share:.1%} of the step recomputed, planned in {decision.planning_seconds:.2f} s"
     )
@@ -36,17 +39,32 @@ def tensor_table(decision: Decision) -> str:
     return "\n".join(rows)
 
 
-_ALWAYS_NAMED = (Content.GIVEN, Content.GRADIENT, Content.KEPT, Content.TEMPORARY)
+_MUCH = 0.9
+_ALWAYS_NAMED = (Content.PARAMETER, Content.INPUT, Content.GRADIENT, Content.KEPT, Content.TEMPORARY)
+
+
+def unused(decision: Decision, used_bytes: int) -> str:
+    """Why a plan that recomputes leaves so much of the budget; empty where it leaves little."""
+    if used_bytes >= _MUCH * decision.budget_bytes or not decision.forecast.recompute_seconds:
+        return ""
+    if decision.candidate.seconds <= decision.frontier.fastest.seconds:
+        return "this is the fastest plan: recomputing is faster there than reading memory"
+    needed = decision.frontier.next_faster_bytes(decision.candidate)
+    refused = [look for look in decision.looks if look.needed_bytes > decision.budget_bytes]
+    if refused:
+        return f"the next faster plan was lowered to {format_size(min(look.lowered_bytes for look in refused))}"
+    return f"the next faster plan that was found needs {format_size(needed or 0)}"
 
 
 def infeasible(decision: Decision) -> str:
     """One paragraph: the floor, what fills it, and the ways out."""
     forecast = decision.forecast
     shown = dict.fromkeys(_ALWAYS_NAMED, 0) | forecast.filled_by()
+    floor = decision.lowered_bytes or forecast.peak_bytes
     filled = ", ".join(f"{content.value} {format_size(size)}" for content, size in shown.items())
     return (
         f"no plan fits memory_budget: {format_size(decision.budget_bytes)} is below the lowest peak that was found, "
-        f"{format_size(forecast.peak_bytes)} ({forecast.peak_bytes} bytes), reached at `{forecast.peak.operation}` "
+        f"{format_size(floor)} ({floor} bytes), reached at `{forecast.peak.operation}` "
         f"in the {'backward' if forecast.peak.in_backward else 'forward'} and filled by {filled}; raise memory_budget, "
         f'lower reserve, shrink the batch or the sequence, or set on_infeasible="minimum" to run at the lowest peak'
     )
@@ -70,20 +88,11 @@ def as_json(decision: Decision, name: str) -> dict[str, Any]:
         "recompute_seconds": forecast.recompute_seconds,
         "step_seconds": forecast.step_seconds,
         "planning_seconds": decision.planning_seconds,
-        "at_peak": _peak_json(forecast),
+        "at_peak": breakdown_json(decision),
         "pinned": {k: v for k, v in decision.problem.pinned.items() if k in decision.plan.kept},
         "kept": {name: decision.problem.graph.bytes_of(name) for name in sorted(decision.plan.kept)},
         "recomputed": _recomputed(decision.problem.graph, decision),
         "backward": list(decision.plan.backward),
-    }
-
-
-def _peak_json(forecast: Forecast) -> dict[str, Any]:
-    return {
-        "operation": forecast.peak.operation,
-        "in_backward": forecast.peak.in_backward,
-        "filled_by": {content.name.lower(): size for content, size in forecast.filled_by().items()},
-        "largest": [[live.name, live.nbytes, live.content.name.lower()] for live in forecast.at_peak[:10]],
     }
 
 

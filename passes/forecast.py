@@ -16,7 +16,8 @@ from autockpt.passes.replay import Replayed, live_at, replay
 class Content(Enum):
     """What a live byte is there for."""
 
-    GIVEN = "parameters and inputs"
+    PARAMETER = "parameters"
+    INPUT = "inputs"
     KEPT = "kept"
     RECOMPUTED = "recomputed"
     GRADIENT = "gradients"
@@ -46,7 +47,7 @@ class Moment:
 class Forecast:
     peak: Moment
     at_peak: tuple[Live, ...]
-    """Largest first; parameters and inputs are one entry."""
+    """Largest first; all parameters are one entry, and all inputs."""
     timeline: tuple[Moment, ...]
     kept_bytes: int
     given_bytes: int
@@ -163,10 +164,10 @@ class Simulator:
     def _at_peak(self, plan: Plan, during: tuple[Lowered, Replayed, int], peak: Moment) -> tuple[Live, ...]:
         lowered, replayed, base = during
         if not lowered.kernels:
-            return (Live("", base, Content.GIVEN),)
+            return tuple(self._given())
         launch = next(n for n, live in enumerate(replayed.live) if self._with_margin(live) + base == peak.live_bytes)
         margin = peak.live_bytes - base - replayed.live[launch]
-        found = [Live("parameters and inputs", self._given_bytes, Content.GIVEN)]
+        found = self._given()
         for number in live_at(lowered, replayed, launch):
             buffer = lowered.buffers[number]
             if buffer.owner not in self._givens:
@@ -183,6 +184,14 @@ class Simulator:
         if margin:
             found.append(Live("margin", margin, Content.MARGIN))
         return tuple(sorted(found, key=lambda live: -live.nbytes))
+
+    def _given(self) -> list[Live]:
+        parameters = self.problem.graph.parameter_bytes
+        given = [
+            Live("parameters", parameters, Content.PARAMETER),
+            Live("inputs", self._given_bytes - parameters, Content.INPUT),
+        ]
+        return [live for live in given if live.nbytes]
 
     def _content(self, plan: Plan, name: str, is_output: bool, in_backward: bool, started: bool) -> Content:
         role = self.problem.graph.by_name[name].role

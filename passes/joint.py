@@ -142,6 +142,10 @@ class JointGraph:
         return self.bytes.get(self.by_name[name].storage, 0)
 
     @cached_property
+    def parameter_bytes(self) -> int:
+        return sum(self.bytes[v.storage] for v in self.values if v.role is Role.PARAMETER and v.owns_bytes)
+
+    @cached_property
     def given_bytes(self) -> int:
         """Parameters and inputs: live through the whole step."""
         owners = {v.storage for v in self.values if v.role in (Role.PARAMETER, Role.INPUT) and v.storage}

@@ -211,6 +211,7 @@ _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 def _source(node: fx.Node) -> Source:
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
     module = str(list(stack.values())[-1][0]) if stack else ""
+    module = module.removeprefix("L['self']").removeprefix(".")
     frames = list(_FRAME.finditer(node.meta.get("stack_trace") or ""))
     if not frames:
         return Source(module=module)
