@@ -21,7 +21,8 @@ def breakdown(decision: Decision) -> str:
     lines += [_line(module or "(the model itself)", size) for module, size in by_module(decision).items()]
     lines.append("largest")
     for live in forecast.at_peak[:_LARGEST]:
-        lines.append(f"{_line(live.name, live.nbytes)}  {live.content.value:<12}  {_source(decision, live)}".rstrip())
+        name = f"{live.name:<28}  {live.content.value:<12}  {_source(decision, live)}"
+        lines.append(_line(name, live.nbytes))
     return "\n".join(lines)
 
 
@@ -58,7 +59,7 @@ def by_module(decision: Decision) -> dict[str, int]:
 
 
 def _line(name: str, nbytes: int) -> str:
-    return f"  {format_size(nbytes):>10}  {name:<28}".rstrip()
+    return f"  {format_size(nbytes):>10}  {name}".rstrip()
 
 
 def _source(decision: Decision, live: Live) -> str:

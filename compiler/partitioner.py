@@ -63,6 +63,10 @@ class Partitioner(CustomPartitionerFn):
     def uuid(self) -> str:
         return f"autockpt {source_hash()} {self.setup!r} {self.on_infeasible}"
 
+    def __getstate__(self) -> str:
+        """What Inductor hashes of this object: not the graph that `look` holds, which is new in every process."""
+        return self.uuid()
+
     def _partition(self, gm: fx.GraphModule, kwargs: dict[str, Any]) -> Modules:
         outputs = kwargs["num_fwd_outputs"]
         parameters = kwargs.get("static_lifetime_input_indices") or ()

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from graphs import chain, problem
 
+from autockpt.breakdown import breakdown
 from autockpt.passes.decide import Decision
 from autockpt.passes.forecast import forecast
 from autockpt.passes.frontier import Frontier
@@ -19,7 +20,17 @@ def decision() -> Decision:
     graph = chain(4)
     asked = problem(graph, pinned={"f2": "random: would draw again"})
     plan = schedule(graph, {"f0", "f2"}, traced_order(graph))
-    return Decision(asked, plan, Outcome.FITS, forecast(asked, plan), 8192, 0.25, Frontier(asked))
+    frontier = Frontier(asked)
+    return Decision(
+        problem=asked,
+        plan=plan,
+        outcome=Outcome.FITS,
+        forecast=forecast(asked, plan),
+        budget_bytes=8192,
+        planning_seconds=0.25,
+        frontier=frontier,
+        candidate=frontier.lowest,
+    )
 
 
 def test_one_line(golden: Callable[[str], None]) -> None:
@@ -28,6 +39,10 @@ def test_one_line(golden: Callable[[str], None]) -> None:
 
 def test_tensor_table(golden: Callable[[str], None]) -> None:
     golden(tensor_table(decision()))
+
+
+def test_breakdown(golden: Callable[[str], None]) -> None:
+    golden(breakdown(decision()))
 
 
 def test_infeasible(golden: Callable[[str], None]) -> None:

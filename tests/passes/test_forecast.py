@@ -70,7 +70,7 @@ def test_the_peak_is_explained_to_the_byte() -> None:
     graph = chain(5)
     shown = forecast(problem(graph), schedule(graph, {"f0", "f3"}, traced_order(graph)))
     assert sum(item.nbytes for item in shown.at_peak) == shown.peak_bytes
-    assert shown.filled_by()[Content.GIVEN] == UNIT
+    assert shown.filled_by()[Content.INPUT] == UNIT
     assert shown.filled_by()[Content.KEPT] >= UNIT
 
 

@@ -1,0 +1,103 @@
+"""`autockpt verify`: what it prints and when it fails."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from autockpt import verification
+from autockpt.cli import main
+from autockpt.verification import Verdict, verify_target
+from autockpt.verify_command import _cells, _summary
+
+SCRIPT = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 64), nn.GELU(), nn.Linear(64, 8))
+    def forward(self, x):
+        return self.layers(x).square().mean()
+
+def small():
+    return Model(), (torch.randn(128, 64),)
+
+def broken():
+    raise RuntimeError("no such weights")
+"""
+
+GOOD = Verdict(
+    target="models.py:net",
+    budget="0.3",
+    budget_bytes=100 * 2**20,
+    forecast_bytes=98 * 2**20,
+    lowered_bytes=97 * 2**20,
+    measured_bytes=97 * 2**20,
+    gradients="equal",
+)
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "models.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+def test_a_line_of_the_table_names_what_is_broken() -> None:
+    over = replace(GOOD, measured_bytes=101 * 2**20, broken=("budget",))
+    assert "101% OVER" in _cells(over)
+    assert "1e-02 DIFFERENT" in _cells(replace(GOOD, gradients="1e-02", broken=("gradients",)))
+    assert "97%" in _cells(GOOD)
+
+
+def test_the_summary_counts_and_gives_every_reason() -> None:
+    lines = _summary([GOOD, replace(GOOD, forecast_bytes=102 * 2**20, reason="the next faster plan needs 2 GiB")])
+    assert "forecast within 3 % of measured: 1 of 2, within 6 %: 2 of 2" in lines
+    assert "net at 0.3: the next faster plan needs 2 GiB" in lines
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["models.py:none", "--budget", "0.5"], "is not SCRIPT.py:FACTORY"),
+        (["{script}:none"], "has no function 'none'"),
+    ],
+)
+def test_a_wrong_target_is_one_sentence(
+    arguments: list[str], message: str, script: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["verify", *(argument.format(script=script) for argument in arguments)]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_wrong_budget_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["verify", "models.py:net", "--budget", "1.5"])
+    assert caught.value.code == 2
+    assert "1.5" in capsys.readouterr().err
+
+
+@pytest.mark.inductor
+def test_a_small_model_keeps_every_promise(script: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, page = tmp_path / "verdicts.json", tmp_path / "table.md"
+    arguments = ["verify", f"{script}:small", "--budget", "0.0", "--json", str(file), "--markdown", str(page)]
+    assert main(arguments) == 0
+    (row,) = json.loads(file.read_text())
+    assert row["measured_bytes"] <= row["budget_bytes"]
+    assert row["lowered_error"] == pytest.approx(0.0, abs=0.01)
+    assert row["gradients"] == "equal"
+    assert "| small | 0.0 |" in page.read_text()
+    assert "by module" in capsys.readouterr().out
+
+
+@pytest.mark.inductor
+def test_a_peak_over_the_budget_is_a_broken_promise(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verification, "measure_peak", lambda step, device: 2**30)
+    ((verdict, _),) = verify_target(f"{script}:small", [1.0], lambda text: None)
+    assert verdict.broken == ("budget",)
