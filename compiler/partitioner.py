@@ -63,9 +63,12 @@ class Partitioner(CustomPartitionerFn):
     def uuid(self) -> str:
         return f"autockpt {source_hash()} {self.setup!r} {self.on_infeasible}"
 
-    def __getstate__(self) -> str:
+    def __getstate__(self) -> dict[str, Any]:
         """What Inductor hashes of this object: not the graph that `look` holds, which is new in every process."""
-        return self.uuid()
+        return {**vars(self), "look": None}
+
+    def __deepcopy__(self, _: Any) -> Partitioner:
+        return self
 
     def _partition(self, gm: fx.GraphModule, kwargs: dict[str, Any]) -> Modules:
         outputs = kwargs["num_fwd_outputs"]
