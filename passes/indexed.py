@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from math import prod
 
 from autockpt.passes.joint import JointGraph, Kind, Value
+from autockpt.passes.layout import copied_views, is_channels_last, is_reshaped
 from autockpt.passes.operators import is_heavy
-from autockpt.passes.plan import Problem
+from autockpt.passes.plan import Lowering, Problem
 
 VIEW, POINTWISE, REDUCTION, EXTERN, PART = range(5)
 _CODES = {
@@ -59,6 +60,10 @@ class Indexed:
     heavy: list[bool]
     domain: list[tuple[int, int]]
     """Loop sizes: elements out, elements reduced into each."""
+    channels_last: list[bool]
+    """What convolutions write."""
+    reshaped: list[bool]
+    """What is read in another shape, and so is written in the order of its dimensions."""
     scratch: list[int]
     on_cpu: bool
 
@@ -66,14 +71,15 @@ class Indexed:
 def index(problem: Problem) -> Indexed:
     graph = problem.graph
     position = {value.name: number for number, value in enumerate(graph.values)}
-    owner = [position[value.storage] if value.storage else -1 for value in graph.values]
+    copied = copied_views(graph) if problem.lowering is Lowering.INDUCTOR else frozenset()
+    owner = [_owner(value, position, copied) for value in graph.values]
     workspace = problem.workspace or {}
     return Indexed(
         names=[value.name for value in graph.values],
         index=position,
-        code=[_CODES.get(value.kind, VIEW) for value in graph.values],
+        code=[REDUCTION if v.name in copied else _CODES.get(v.kind, VIEW) for v in graph.values],
         owner=owner,
-        nbytes=[graph.bytes[value.name] if value.owns_bytes else 0 for value in graph.values],
+        nbytes=[graph.bytes_of(v.name) if v.owns_bytes or v.name in copied else 0 for v in graph.values],
         reads=_reads(graph, position, owner),
         absorbs=[_absorbs(graph, value, position) for value in graph.values],
         movable=[_is_movable(value) for value in graph.values],
@@ -86,9 +92,17 @@ def index(problem: Problem) -> Indexed:
         parent=[position[value.inputs[0]] if value.kind is Kind.PART else -1 for value in graph.values],
         heavy=[is_heavy(value.operator) for value in graph.values],
         domain=[_domain(graph, value) for value in graph.values],
+        channels_last=[is_channels_last(graph, value) for value in graph.values],
+        reshaped=[is_reshaped(graph, value) for value in graph.values],
         scratch=[workspace.get(value.name, 0) for value in graph.values],
         on_cpu=all(value.device == "cpu" for value in graph.values),
     )
+
+
+def _owner(value: Value, position: dict[str, int], copied: frozenset[str]) -> int:
+    if value.name in copied:
+        return position[value.name]
+    return position[value.storage] if value.storage else -1
 
 
 def _absorbs(graph: JointGraph, value: Value, position: dict[str, int]) -> tuple[int, ...]:
@@ -138,8 +152,9 @@ def _reads(graph: JointGraph, position: dict[str, int], owner: list[int]) -> lis
         ways = [(owner[source], paths[source] + own) for source in sources if owner[source] >= 0]
         reads.append(tuple(dict.fromkeys(ways)))
         # A view hands on where its elements come from; everything else has its elements in place.
-        is_view = value.storage not in ("", value.name)
-        paths.append(next((path for base, path in ways if base == owner[position[value.name]]), ()) if is_view else ())
+        number = position[value.name]
+        is_view = owner[number] not in (-1, number)
+        paths.append(next((path for base, path in ways if base == owner[number]), ()) if is_view else ())
     return reads
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
-from autockpt.passes.joint import JointGraph, Value
+from autockpt.passes.joint import JointGraph, Kind, Value
 from autockpt.passes.plan import Lowering
+
+_CONVOLUTION = "aten.convolution"
+_RESHAPES = ("aten.view.default", "aten._unsafe_view.default", "aten.reshape.default")
 
 
 def copied_bytes(graph: JointGraph, lowering: Lowering) -> int:
@@ -24,6 +27,31 @@ def copied_bytes(graph: JointGraph, lowering: Lowering) -> int:
     return sum(graph.bytes_of(o.name) for o in operands.values() if o.role.is_given and _changes(o))
 
 
+def copied_views(graph: JointGraph) -> frozenset[str]:
+    """Views that a convolution reads and that a loop wrote in another shape: copied once, for all who read them."""
+    return frozenset(
+        value.name
+        for value in graph.values
+        if value.kind is Kind.VIEW
+        and value.device == "cpu"
+        and value.operator in _RESHAPES
+        and _changes(value)
+        and graph.by_name[value.storage].kind in (Kind.POINTWISE, Kind.REDUCTION)
+        and any(graph.by_name[reader].operator.startswith(_CONVOLUTION) for reader in graph.readers[value.name])
+    )
+
+
+def is_channels_last(graph: JointGraph, value: Value) -> bool:
+    """Whether it is the result of a convolution, or of the backward of one."""
+    made_by = graph.by_name[value.inputs[0]] if value.kind is Kind.PART else value
+    return value.device == "cpu" and made_by.operator.startswith(_CONVOLUTION) and _changes(value)
+
+
+def is_reshaped(graph: JointGraph, value: Value) -> bool:
+    readers = (graph.by_name[reader] for reader in graph.readers[value.name])
+    return _changes(value) and any(r.kind is Kind.VIEW and r.operator in _RESHAPES for r in readers)
+
+
 def _changes(value: Value) -> bool:
     """Whether channels-last is another order: not where the spatial dimensions are all one."""
-    return value.spec is not None and prod(value.spec.shape[2:]) > 1
+    return value.spec is not None and len(value.spec.shape) > 3 and prod(value.spec.shape[2:]) > 1

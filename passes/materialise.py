@@ -27,6 +27,8 @@ class Buffer:
     owner: int
     nbytes: int
     is_pointwise: bool = False
+    is_channels_last: bool = False
+    is_reshaped: bool = False
     is_output: bool = False
     readers: list[int] = field(default_factory=list)
     """Calls of the pass, by position, that read it."""
@@ -83,7 +85,7 @@ def allocate(
     ix: Indexed, sequence: Sequence[int], given: Iterable[int], outputs: Iterable[int]
 ) -> tuple[list[Buffer], list[Call], int]:
     """Every run of an operation makes new buffers; readers see the newest of each storage."""
-    buffers = [Buffer(owner, ix.nbytes[owner]) for owner in given]
+    buffers = [_buffer(ix, owner) for owner in given]
     current = {buffer.owner: number for number, buffer in enumerate(buffers)}
     started = len(buffers)
     calls: list[Call] = []
@@ -103,11 +105,21 @@ def allocate(
         if owner[number] == number:
             current[number] = len(buffers)
             call.writes.append(len(buffers))
-            buffers.append(Buffer(number, ix.nbytes[number], kind == POINTWISE))
+            buffers.append(_buffer(ix, number))
     for number in outputs:
         if (base := owner[number]) >= 0:
             buffers[current[base]].is_output = True
     return buffers, calls, started
+
+
+def _buffer(ix: Indexed, owner: int) -> Buffer:
+    return Buffer(
+        owner,
+        ix.nbytes[owner],
+        is_pointwise=ix.code[owner] == POINTWISE,
+        is_channels_last=ix.channels_last[owner],
+        is_reshaped=ix.reshaped[owner],
+    )
 
 
 def absorb(ix: Indexed, calls: list[Call], buffers: list[Buffer]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 from autockpt.passes.kernels import Lowered
-from autockpt.passes.materialise import Kernel
+from autockpt.passes.materialise import Buffer, Kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,15 @@ def _written_over(kernel: Kernel, free: list[int], lowered: Lowered) -> dict[int
         last_here = waiting & reads
         waiting -= last_here
         for number in writes:
-            fitting = [place for place in last_here if buffers[place].nbytes == buffers[number].nbytes]
+            fitting = [place for place in last_here if _fits(buffers[number], buffers[place])]
             if fitting and buffers[number].is_pointwise and number in kernel.writes:
                 over[number] = min(fitting)
                 last_here.discard(over[number])
     return over
+
+
+def _fits(new: Buffer, old: Buffer) -> bool:
+    return new.nbytes == old.nbytes and not (new.is_reshaped and old.is_channels_last)
 
 
 def _last_reads(lowered: Lowered, staying: Set[int]) -> dict[int, int]:
