@@ -11,7 +11,7 @@ import pytest
 from autockpt import verification
 from autockpt.cli import main
 from autockpt.verification import Verdict, verify_target
-from autockpt.verify_command import _cells, _summary
+from autockpt.verify_report import cells, falls, summary
 
 SCRIPT = """
 import torch
@@ -51,15 +51,21 @@ def script(tmp_path: Path) -> Path:
 
 def test_a_line_of_the_table_names_what_is_broken() -> None:
     over = replace(GOOD, measured_bytes=101 * 2**20, broken=("budget",))
-    assert "101% OVER" in _cells(over)
-    assert "1e-02 DIFFERENT" in _cells(replace(GOOD, gradients="1e-02", broken=("gradients",)))
-    assert "97%" in _cells(GOOD)
+    assert "101% OVER" in cells(over)
+    assert "1e-02 DIFFERENT" in cells(replace(GOOD, gradients="1e-02", broken=("gradients",)))
+    assert "97%" in cells(GOOD)
 
 
 def test_the_summary_counts_and_gives_every_reason() -> None:
-    lines = _summary([GOOD, replace(GOOD, forecast_bytes=102 * 2**20, reason="the next faster plan needs 2 GiB")])
+    lines = summary([GOOD, replace(GOOD, forecast_bytes=102 * 2**20, reason="the next faster plan needs 2 GiB")])
     assert "forecast within 3 % of measured: 1 of 2, within 6 %: 2 of 2" in lines
     assert "net at 0.3: the next faster plan needs 2 GiB" in lines
+
+
+def test_a_peak_that_falls_with_a_larger_budget_is_named() -> None:
+    more = replace(GOOD, budget="0.6", budget_bytes=120 * 2**20, measured_bytes=90 * 2**20)
+    assert falls([GOOD, more]) == ["net: from 0.3 to 0.6 measured_bytes FALLS from 97.0 MiB to 90.0 MiB"]
+    assert falls([GOOD, replace(more, measured_bytes=97 * 2**20 - 9)]) == []
 
 
 @pytest.mark.parametrize(
