@@ -40,7 +40,9 @@ class Lowered:
 
 def dry_run(forward: Wrapper, backward: Wrapper, forward_outputs: int, threads: int) -> Lowered:
     """One step: the forward, then the backward, which lets go of what was kept as it goes."""
-    live = _Live(threads)
+    examples = [e for e in forward.examples if isinstance(e, torch.Tensor)]
+    on_cpu = all(example.device.type == "cpu" for example in examples)
+    live = _Live(threads if on_cpu else 0)
     with unset_fake_temporarily(), live, _counted(forward.code, live), _counted(backward.code, live):
         results = list(forward.code.call([live.given(example) for example in forward.examples]))
         kept_bytes, first_peak = live.now, live.peak
@@ -64,6 +66,7 @@ class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's clas
         self.now = self.peak = 0
         self.workspace: tuple[str, int] | None = None
         self._threads = threads
+        """Of the CPU; 0 for another device, whose kernels' workspaces are not known."""
         self._known: dict[int, int] = {}
 
     def given(self, example: Any) -> Any:
@@ -105,7 +108,7 @@ class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's clas
         result = func(*args, **(kwargs or {}))
         for value in tree_leaves(result):
             self.made(value)
-        if scratch := _scratch(func, args, self._threads):
+        if self._threads and (scratch := _scratch(func, args, self._threads)):
             self._grow(scratch, (str(func), scratch))
             self.now -= scratch
         return result

@@ -22,7 +22,7 @@ def wrapper(source: str, arguments: dict[str, int], results: list[str]) -> Wrapp
     code = ModuleType("drawn_by_hand")
     code.__dict__.update(torch=torch, empty_strided_cpu=None)
     exec(source, code.__dict__)
-    examples: list[Any] = [torch.empty(size, device="meta") for size in arguments.values()]
+    examples: list[Any] = [torch.empty(size) for size in arguments.values()]
     return Wrapper(code, list(arguments), list(results), examples)
 
 

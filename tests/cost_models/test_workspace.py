@@ -62,6 +62,22 @@ def test_attention_backward_scratch_is_what_the_kernel_allocates(shape: tuple[in
     assert abs(measured_scratch(lambda: flash_backward(*operands, 0.0, False)) - expected) <= SLACK_BYTES
 
 
+@pytest.mark.parametrize("length", [128, 256, 1024])
+def test_half_precision_attention_backward_is_within_a_fifth(length: int) -> None:
+    query = torch.randn(4, 4, length, 64, dtype=torch.bfloat16)
+    out, logsumexp = flash(query, query, query)
+    operands = (merged_heads(torch.randn_like(query)), query, query, query, out, logsumexp)
+    expected = scratch(f"{FLASH}_backward.default", operands, torch.get_num_threads())
+    seen = measured_scratch(lambda: flash_backward(*operands, 0.0, False))
+    assert expected == pytest.approx(seen, rel=0.2)
+
+
+def test_a_sort_holds_one_line_of_indices() -> None:
+    operand = torch.randn(64, 1000)
+    expected = scratch("aten.sort.default", (operand,), threads=1)
+    assert measured_scratch(lambda: torch.ops.aten.sort.default(operand)) == expected == 8000
+
+
 def test_attention_backward_copies_a_gradient_whose_heads_were_never_merged() -> None:
     query, key, value, gradient = (torch.randn(SHAPE) for _ in range(4))
     out, logsumexp = flash(query, key, value)
@@ -78,3 +94,13 @@ def test_convolution_backward_holds_its_weight_twice() -> None:
 def test_other_operators_have_none() -> None:
     operands = (torch.empty(4, 4), torch.empty(4, 4))
     assert scratch("aten.mm.default", operands, threads=8) == 0
+    assert scratch("aten.topk.default", operands, threads=8) == 0
+
+
+@pytest.mark.parametrize("shape", [(256, 512, 128), (2048, 256, 512), (256, 2048, 1024)])
+def test_a_half_precision_matmul_stays_within_what_is_counted(shape: tuple[int, int, int]) -> None:
+    rows, inner, columns = shape
+    one = torch.randn(inner, rows, dtype=torch.bfloat16).t()
+    other = torch.randn(inner, columns, dtype=torch.bfloat16)
+    counted = scratch("aten.mm.default", (one, other), threads=2)
+    assert 0 < measured_scratch(lambda: (one @ other,)) <= counted
