@@ -2,7 +2,7 @@
 
 | kernel | bytes | source |
 |---|---|---|
-| flash attention | per thread, query block x (key block + width + 2) floats | FlashAttentionKernel.cpp of torch 2.13; events |
+| flash attention | per thread, query block x (key block + width + 2) x 4 | torch FlashAttentionKernel.cpp; events |
 | its backward | per thread, 2 x query block x key block floats; a gradient whose heads are apart is copied | the same |
 | both in half precision | the scores in both precisions; the backward packs blocks for oneDNN too | events, to 15 % |
 | convolution backward | 2 x weight | events, oneDNN, channels-last |
