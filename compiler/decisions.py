@@ -25,8 +25,8 @@ class Looking:
 
     lowered: dict[frozenset[str], Lowered] = field(default_factory=dict)
     """By what a plan keeps."""
-    seconds: list[float] = field(default_factory=list)
-    """Of each lowering."""
+    seconds: dict[frozenset[str], float] = field(default_factory=dict)
+    """Of each lowering, likewise."""
     trouble: str = ""
     """Why a lowered step could not be looked at."""
 
@@ -70,7 +70,7 @@ class GraphDecision:
     @property
     def loop_seconds(self) -> float:
         """Spent on lowering plans that were not taken: the one that was is found in Inductor's cache."""
-        return sum(self.looking.seconds[:-1])
+        return sum(seconds for kept, seconds in self.looking.seconds.items() if kept != self.plan.kept)
 
     @property
     def budget_bytes(self) -> int:

@@ -127,7 +127,7 @@ class _Writer:
         started = time.perf_counter()
         lowered = look(self(plan), self._outputs, mutations_returned(self._gm), self._parameters)
         self.looking.lowered[plan.kept] = lowered
-        self.looking.seconds.append(time.perf_counter() - started)
+        self.looking.seconds[plan.kept] = time.perf_counter() - started
         return lowered.peak_bytes
 
 

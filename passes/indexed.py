@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 
 from autockpt.passes.joint import JointGraph, Kind, Value
-from autockpt.passes.layout import copied_views, is_channels_last, is_reshaped
+from autockpt.passes.layout import copied_views, is_channels_last, is_gathered, is_reshaped
 from autockpt.passes.operators import is_heavy
 from autockpt.passes.plan import Lowering, Problem
 
@@ -60,6 +60,9 @@ class Indexed:
     heavy: list[bool]
     domain: list[tuple[int, int]]
     """Loop sizes: elements out, elements reduced into each."""
+    convolution: list[bool]
+    gathered: list[bool]
+    """Whether an activation was taken by index: written in the order of its dimensions, whatever it was taken from."""
     channels_last: list[bool]
     """What convolutions write."""
     reshaped: list[bool]
@@ -92,6 +95,8 @@ def index(problem: Problem) -> Indexed:
         parent=[position[value.inputs[0]] if value.kind is Kind.PART else -1 for value in graph.values],
         heavy=[is_heavy(value.operator) for value in graph.values],
         domain=[_domain(graph, value) for value in graph.values],
+        convolution=[value.operator == "aten.convolution.default" for value in graph.values],
+        gathered=[is_gathered(graph, value) for value in graph.values],
         channels_last=[is_channels_last(graph, value) for value in graph.values],
         reshaped=[is_reshaped(graph, value) for value in graph.values],
         scratch=[workspace.get(value.name, 0) for value in graph.values],

@@ -47,6 +47,13 @@ def is_channels_last(graph: JointGraph, value: Value) -> bool:
     return value.device == "cpu" and made_by.operator.startswith(_CONVOLUTION) and _changes(value)
 
 
+def is_gathered(graph: JointGraph, value: Value) -> bool:
+    """Whether it is what a convolution's backward reads and indexing made: an upsampled image."""
+    readers = (graph.by_name[reader].operator for reader in graph.readers[value.name])
+    indexed = value.operator in ("aten._unsafe_index.Tensor", "aten.index.Tensor")
+    return indexed and _changes(value) and any(reader.startswith(f"{_CONVOLUTION}_backward") for reader in readers)
+
+
 def is_reshaped(graph: JointGraph, value: Value) -> bool:
     readers = (graph.by_name[reader] for reader in graph.readers[value.name])
     return _changes(value) and any(r.kind is Kind.VIEW and r.operator in _RESHAPES for r in readers)

@@ -144,6 +144,8 @@ def absorb(ix: Indexed, calls: list[Call], buffers: list[Buffer]) -> None:
 def materialise(ix: Indexed, sequence: Sequence[int], calls: list[Call], buffers: list[Buffer]) -> list[Kernel]:
     """Leave out pointwise values that stay formulas; their readers read what the formula reads."""
     present = set(sequence).difference(call.value for call in calls if call.code == VIEW)
+    # Inductor lays out a pass for convolutions if it has one; a backward that recomputes none has not.
+    twice = ix.on_cpu and not any(ix.convolution[value] for value in present)
     formulas: dict[int, tuple[Call, _Formula]] = {}
     inside: dict[int, int] = {}
     kernels: list[Kernel] = []
@@ -152,6 +154,8 @@ def materialise(ix: Indexed, sequence: Sequence[int], calls: list[Call], buffers
             continue
         if call.code == EXTERN:
             kernels.extend(_write_down(ix, call, formulas))
+            if twice:
+                kernels.extend(_lay_out(ix, call, buffers))
         formula = _inline(ix, call, formulas)
         if ix.concatenates[call.value]:
             inside = _pieces(ix, position, calls, buffers) | inside
@@ -169,6 +173,16 @@ def _write_down(ix: Indexed, call: Call, formulas: dict[int, tuple[Call, _Formul
     for read, _ in call.reads:
         if read in formulas:
             yield _kernel(ix, *formulas.pop(read))
+
+
+def _lay_out(ix: Indexed, call: Call, buffers: list[Buffer]) -> Iterator[Kernel]:
+    """Copy what a convolution's backward wants channels-last and indexing has just written otherwise."""
+    for position, (read, path) in enumerate(call.reads):
+        if ix.gathered[buffers[read].owner]:
+            copy = Buffer(buffers[read].owner, buffers[read].nbytes)
+            call.reads[position] = len(buffers), path
+            yield Kernel(call.value, True, {read}, {read}, [len(buffers)], ix.domain[buffers[read].owner])
+            buffers.append(copy)
 
 
 def _stays(ix: Indexed, formula: _Formula, buffer: Buffer, present: set[int]) -> bool:
