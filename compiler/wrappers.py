@@ -17,6 +17,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+import torch._inductor.config as inductor_config
 from torch import fx
 from torch._functorch._aot_autograd.graph_compile import collect_fw_donated_buffer_idxs
 from torch._guards import TracingContext
@@ -26,6 +27,10 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils import _pytree as pytree
 
 from autockpt.passes.partition_tools import Modules
+
+
+class NotLowered(Exception):
+    """This step cannot be lowered ahead of its compilation."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,8 @@ class _Nothing:
 
 def lower_step(modules: Modules, joint: Joint, inner_compile: Callable[..., Any]) -> tuple[Wrapper, Wrapper]:
     """The wrappers of forward and backward, as Inductor will write them for these modules."""
+    if inductor_config.max_autotune or inductor_config.max_autotune_gemm or inductor_config.max_autotune_pointwise:
+        raise NotLowered("max_autotune times kernels while it lowers, and there are none yet")
     forward, backward = (_copy(module) for module in modules)
     extra = compile_fx.create_compiler_config_extra(forward)
     inner = partial(inner_compile, get_decomp_fn=select_decomp_table)
@@ -119,7 +126,7 @@ def _wrapper(module: fx.GraphModule, examples: list[Any], compile: Callable[...,
     with patch.object(codecache.PyCodeCache, "load_by_key_path", loader):
         compile(module, examples)
     if not loader.loaded:
-        raise RuntimeError("Inductor wrote no code for this pass")
+        raise NotLowered("Inductor wrote no code for this pass")
     return Wrapper(loader.loaded[-1], arguments, results, examples)
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from autockpt.passes.calls import Buffer, Kernel, absorb, allocate
 from autockpt.passes.indexed import Indexed
-from autockpt.passes.materialise import Buffer, Kernel, absorb, allocate, materialise
+from autockpt.passes.materialise import materialise
 
 
 @dataclass(slots=True)

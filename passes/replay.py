@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
+from autockpt.passes.calls import Buffer, Kernel
 from autockpt.passes.kernels import Lowered
-from autockpt.passes.materialise import Buffer, Kernel
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 import torch
+import torch._inductor.config as inductor_config
 from torch import nn
 
 import autockpt
 from autockpt.dry_run import dry_run
 from autockpt.measure import measure_peak
-from autockpt.wrappers import Wrapper
+from autockpt.wrappers import Joint, NotLowered, Wrapper, lower_step
 
 FLOATS = 4
 
@@ -77,6 +78,13 @@ def test_what_a_kernel_allocates_inside_itself_is_added_and_named() -> None:
     forward = wrapper(FORWARD.replace("1000", "10"), {"x": 10_000}, ["loss", "x", "a"])
     seen = dry_run(forward, wrapper(source, {"x": 10_000, "a": 100, "t": 1}, ["g"]), 1, threads=1)
     assert seen.workspace == ("aten.convolution_backward.default", 2 * FLOATS * 4 * 4 * 3 * 3)
+
+
+def test_a_step_whose_kernels_are_timed_while_it_is_lowered_is_not_lowered_early() -> None:
+    joint = Joint(model_inputs=1, model_outputs=1, forward_outputs=1, mutated_inputs=0, static_inputs=())
+    module = torch.fx.symbolic_trace(lambda x: x)
+    with inductor_config.patch(max_autotune=True), pytest.raises(NotLowered, match="max_autotune"):
+        lower_step((module, module), joint, lambda *_: None)
 
 
 class Net(nn.Module):
