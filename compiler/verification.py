@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -124,27 +125,35 @@ class _References:
     """Plain Inductor's gradients, and how far it is from itself: several threads add into an embedding in any order."""
 
     def __init__(self, plain: Training) -> None:
-        self._first = _gradients(plain)
-        again = [_gradients(plain) for _ in range(3)]
+        self._first = _results(plain)
+        again = [_results(plain) for _ in range(3)]
         self._noise = {
-            name: max(_difference(other[name], gradient) for other in again) for name, gradient in self._first.items()
+            name: max(difference(other[name], result) for other in again) for name, result in self._first.items()
         }
 
     def compare(self, training: Training) -> float:
-        """The largest relative difference beyond what plain Inductor has to itself."""
-        differences = {name: _difference(found, self._first[name]) for name, found in _gradients(training).items()}
+        """The largest relative difference beyond what plain Inductor has to itself; infinite where one is missing."""
+        found = _results(training)
+        if found.keys() != self._first.keys():
+            return float("inf")
+        differences = {name: difference(result, self._first[name]) for name, result in found.items()}
         return max((d for name, d in differences.items() if d > 2 * self._noise[name]), default=0.0)
 
 
-def _gradients(training: Training) -> dict[str, torch.Tensor]:
-    """Gradients of the parameters and the buffers after the same random numbers."""
+def _results(training: Training) -> dict[str, torch.Tensor]:
+    """The loss and the gradients of the parameters, after the same random numbers."""
     torch.manual_seed(1)
-    training.step()
-    return {name: p.grad.clone() for name, p in training.model.named_parameters() if p.grad is not None}
+    loss = training.step()
+    named = training.model.named_parameters()
+    return {"loss": loss} | {f"{name}.grad": p.grad.clone() for name, p in named if p.grad is not None}
 
 
-def _difference(one: torch.Tensor, other: torch.Tensor) -> float:
-    if torch.equal(one, other):
+def difference(one: torch.Tensor, other: torch.Tensor) -> float:
+    """Relative, of the whole tensor; what is not a number equals only what is not a number."""
+    if one.shape != other.shape:
+        return float("inf")
+    if bool(((one == other) | (one.isnan() & other.isnan())).all()):
         return 0.0
     scale = other.double().norm().item()
-    return (one.double() - other.double()).norm().item() / scale if scale else float("inf")
+    found = (one.double() - other.double()).norm().item() / scale if scale else float("inf")
+    return float("inf") if math.isnan(found) else found

@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from autockpt import verification
 from autockpt.cli import main
-from autockpt.verification import Verdict, verify_target
+from autockpt.verification import Verdict, difference, verify_target
 from autockpt.verify_report import cells, falls, summary
 
 SCRIPT = """
@@ -66,6 +67,15 @@ def test_a_peak_that_falls_with_a_larger_budget_is_named() -> None:
     more = replace(GOOD, budget="0.6", budget_bytes=120 * 2**20, measured_bytes=90 * 2**20)
     assert falls([GOOD, more]) == ["net: from 0.3 to 0.6 measured_bytes FALLS from 97.0 MiB to 90.0 MiB"]
     assert falls([GOOD, replace(more, measured_bytes=97 * 2**20 - 9)]) == []
+
+
+def test_a_difference_is_of_the_whole_tensor_and_nothing_hides_behind_nan() -> None:
+    ones, nan = torch.ones(4), torch.tensor([1.0, 1.0, 1.0, float("nan")])
+    assert difference(ones, ones) == 0.0
+    assert difference(nan, nan) == 0.0
+    assert difference(nan, ones) == difference(ones, nan) == float("inf")
+    assert difference(ones, torch.zeros(4)) == float("inf")
+    assert difference(ones * (1 + 1e-3), ones) == pytest.approx(1e-3, rel=1e-3)
 
 
 @pytest.mark.parametrize(
