@@ -21,6 +21,7 @@ import torch._inductor.config as inductor_config
 from torch import fx
 from torch._inductor.choices import InductorChoices
 from torch._inductor.compile_fx import compile_fx_inner
+from torch._inductor.utils import get_donated_idxs
 from torch._inductor.virtualized import V
 
 _MARK = "autockpt_planned"
@@ -31,7 +32,7 @@ _PATCHES = {"reorder_for_peak_memory": False, "allow_buffer_reuse": False}
 def mark_planned(*modules: fx.GraphModule) -> None:
     """Tell `CompileInOrder` that the order of these modules is ours."""
     for module in modules:
-        module.meta[_MARK] = True
+        module.meta[_MARK] = ()
 
 
 class CompileInOrder:
@@ -41,10 +42,21 @@ class CompileInOrder:
         self._patches = {name: value for name, value in _PATCHES.items() if name not in overridden}
 
     def __call__(self, module: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
-        if not module.meta.get(_MARK):
+        if _MARK not in module.meta:
             return compile_fx_inner(module, *args, **kwargs)
+        module.meta[_MARK] = _told(module)
         with inductor_config.patch(self._patches), V.set_choices_handler(_KeepOrder()):
             return compile_fx_inner(module, *args, **kwargs)
+
+
+def _told(module: fx.GraphModule) -> tuple[tuple[int, ...], ...]:
+    """What Inductor is told beside the module and leaves out of its cache's key; what hangs on the module is in it.
+
+    A backward may write over what was kept, but not where `retain_graph` asks for a second one. A result that the
+    user sees has the strides that eager gives to it.
+    """
+    output = next(iter(module.graph.find_nodes(op="output")))
+    return tuple(get_donated_idxs() or ()), tuple(output.meta.get("user_visible_output_idxs", ()))
 
 
 class _KeepOrder(InductorChoices):

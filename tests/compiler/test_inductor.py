@@ -230,3 +230,20 @@ def test_options_of_inductor_and_its_modes_pass_through() -> None:
     output, _ = torch.compile(model, backend="autockpt", options=options)(torch.randn(8, 64))
     output.sum().backward()
     assert all(p.grad is not None for p in model.up.parameters())
+
+
+def test_a_second_backward_that_was_asked_for_gives_the_same_gradients() -> None:
+    """The step is lowered before anybody knows whether what is kept may be written over."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64))
+    loss = (
+        torch.compile(model, backend="autockpt", options={"memory_budget": 1.0})(torch.randn(128, 64)).square().mean()
+    )
+
+    def gradients(**asked: bool) -> list[Tensor]:
+        model.zero_grad(set_to_none=True)
+        loss.backward(**asked)
+        return [p.grad.clone() for p in model.parameters() if p.grad is not None]
+
+    first, second = gradients(retain_graph=True), gradients()
+    assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
