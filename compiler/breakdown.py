@@ -15,7 +15,10 @@ def breakdown(decision: Decision) -> str:
     """For people."""
     forecast = decision.forecast
     where = "backward" if forecast.peak.in_backward else "forward"
-    lines = [f"peak {format_size(forecast.peak_bytes)} at `{forecast.peak.operation}` in the {where}", "by kind"]
+    lines = [
+        f"forecast peak {format_size(forecast.peak_bytes)} at `{forecast.peak.operation}` in the {where}",
+        "by kind",
+    ]
     lines += [_line(kind.value, size) for kind, size in sorted(forecast.filled_by().items(), key=lambda e: -e[1])]
     lines.append("by module")
     lines += [_line(module or "(the model itself)", size) for module, size in by_module(decision).items()]

@@ -25,7 +25,7 @@ from autockpt.passes.decide import UNCHECKED_MARGIN, Decision, Setup, decide
 from autockpt.passes.partition_tools import Modules, mutations_returned, tidy, torch_partition
 from autockpt.passes.plan import Outcome, Plan
 from autockpt.passes.read import read
-from autockpt.passes.settle import settle
+from autockpt.passes.settle import Unseen, settle
 from autockpt.passes.split import split
 from autockpt.passes.verify import verify_modules
 from autockpt.report import infeasible
@@ -91,10 +91,11 @@ class Partitioner(CustomPartitionerFn):
         given = decision.forecast.given_bytes
         try:
             return settle(decision, self.setup.budget, lambda plan: writer.look(plan, look) + given)
-        except Exception as error:
-            log.info("the lowered step could not be looked at: %s: %s", type(error).__name__, error)
+        except Unseen as unseen:
+            reason = f"{type(unseen.__cause__).__name__}: {unseen.__cause__}"
+            log.warning("the lowered step could not be looked at, the budget rests on a forecast: %s", reason)
             log.debug("", exc_info=True)
-            writer.looking.trouble = f"{type(error).__name__}: {error}"
+            writer.looking.trouble = reason
             return decide(decision.problem.graph, replace(self.setup, margin=UNCHECKED_MARGIN))
 
     def _check_budget(self, decision: Decision) -> None:

@@ -43,17 +43,18 @@ _MUCH = 0.9
 _ALWAYS_NAMED = (Content.PARAMETER, Content.INPUT, Content.GRADIENT, Content.KEPT, Content.TEMPORARY)
 
 
-def unused(decision: Decision, used_bytes: int) -> str:
-    """Why a plan that recomputes leaves so much of the budget; empty where it leaves little."""
+def unused(decision: Decision, used_bytes: int) -> str | None:
+    """Why a plan that recomputes leaves a tenth of the budget; None where it does not, empty where nobody knows."""
     if used_bytes >= _MUCH * decision.budget_bytes or not decision.forecast.recompute_seconds:
-        return ""
-    if decision.candidate.seconds <= decision.frontier.fastest.seconds:
+        return None
+    chosen, budget = decision.candidate, decision.budget_bytes
+    if chosen.seconds <= decision.frontier.fastest.seconds:
         return "this is the fastest plan: recomputing is faster there than reading memory"
-    needed = decision.frontier.next_faster_bytes(decision.candidate)
-    refused = [look for look in decision.looks if look.needed_bytes > decision.budget_bytes]
-    if refused:
-        return f"the next faster plan was lowered to {format_size(min(look.lowered_bytes for look in refused))}"
-    return f"the next faster plan that was found needs {format_size(needed or 0)}"
+    faster = [look for look in decision.looks if look.candidate.seconds < chosen.seconds]
+    if refused := [look.lowered_bytes for look in faster if look.needed_bytes > budget]:
+        return f"a faster plan was lowered to {format_size(min(refused))}"
+    needed = decision.frontier.next_faster_bytes(chosen)
+    return f"the next faster plan that was found needs {format_size(needed)}" if needed and needed > budget else ""
 
 
 def infeasible(decision: Decision) -> str:

@@ -53,13 +53,14 @@ def summary(verdicts: Sequence[Verdict]) -> list[str]:
     errors = [v.lowered_error for v in ran if v.lowered_error is not None]
     exact = sum(abs(error) <= 0.01 for error in errors)
     held = sum("budget" not in v.broken for v in ran)
-    equal = sum(v.gradients == "equal" for v in ran)
+    equal, noise = sum(v.gradients == "equal" for v in ran), sum(v.gradients.startswith("noise") for v in ran)
     loop, total = sum(v.loop_seconds for v in ran), sum(v.compile_seconds for v in ran)
     lines = [
         f"measured within the budget: {held} of {len(verdicts)}",
         f"forecast within 3 % of measured: {near[0]} of {len(ran)}, within 6 %: {near[1]} of {len(ran)}",
         f"lowered within 1 % of measured: {exact} of {len(errors)}",
         f"gradients equal to plain Inductor's to the bit: {equal} of {len(ran)}, "
+        f"but for what plain Inductor does not repeat itself: {equal + noise}, "
         f"within {TOLERANCE:g}: {sum('gradients' not in v.broken for v in ran)} of {len(ran)}",
         f"plans lowered: {sum(v.looks for v in ran)} for {len(ran)} steps; "
         f"plans lowered in vain took {loop:.0f} of {total:.0f} s of compilation",

@@ -7,6 +7,7 @@ kernels. The wrappers come back loaded, their kernels doing nothing.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,11 +18,13 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+import torch._functorch.config as functorch_config
 import torch._inductor.config as inductor_config
 from torch import fx
+from torch._dynamo.convert_frame import compile_lock
 from torch._functorch._aot_autograd.graph_compile import collect_fw_donated_buffer_idxs
 from torch._guards import TracingContext
-from torch._inductor import async_compile, codecache, compile_fx
+from torch._inductor import codecache, compile_fx
 from torch._inductor.decomposition import select_decomp_table
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils import _pytree as pytree
@@ -57,25 +60,37 @@ class Wrapper:
     """A fake tensor or number for each argument."""
 
 
+_IMPORT = "from torch._inductor.async_compile import AsyncCompile"
+
+
 @dataclass
 class _Loader:
     """Stands in for `PyCodeCache`'s: what it loads has kernels that do nothing and is known to nobody else."""
 
+    original: Callable[..., ModuleType]
+    thread: int = field(default_factory=threading.get_ident)
     loaded: list[ModuleType] = field(default_factory=list)
 
-    def __call__(self, key: str, path: str, _linemap: Any = None, attrs: Any = None, **_: Any) -> ModuleType:
+    def __call__(self, key: str, path: str, *arguments: Any, **named: Any) -> ModuleType:
+        if threading.get_ident() != self.thread:
+            return self.original(key, path, *arguments, **named)
+        attributes = named.get("attrs") or (arguments[1] if len(arguments) > 1 else None) or {}
+        source = Path(path).read_text()
+        if _IMPORT not in source:
+            raise NotLowered("Inductor wrote code that this version of autockpt does not know")
         module = ModuleType(f"autockpt_dry_{key}")
         module.__file__ = path
-        with patch.object(async_compile, "AsyncCompile", _NoKernels), unset_fake_temporarily():
-            exec(compile(Path(path).read_text(), path, "exec", dont_inherit=True), module.__dict__)
-        for name, value in (attrs or {}).items():
+        source = source.replace(_IMPORT, f"from {__name__} import NoKernels as AsyncCompile")
+        with unset_fake_temporarily():
+            exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)
+        for name, value in attributes.items():
             setattr(module, name, value.to("meta") if isinstance(value, torch.Tensor) else value)
         self.loaded.append(module)
         return module
 
 
-class _NoKernels:
-    """Stands in for `AsyncCompile`: every kernel compiles to nothing."""
+class NoKernels:
+    """Stands in for `AsyncCompile` in code that is run dry: every kernel compiles to nothing."""
 
     def wait(self, _: Any) -> None:
         pass
@@ -97,6 +112,8 @@ def lower_step(modules: Modules, joint: Joint, inner_compile: Callable[..., Any]
     """The wrappers of forward and backward, as Inductor will write them for these modules."""
     if inductor_config.max_autotune or inductor_config.max_autotune_gemm or inductor_config.max_autotune_pointwise:
         raise NotLowered("max_autotune times kernels while it lowers, and there are none yet")
+    if inductor_config.cpp_wrapper:
+        raise NotLowered("a wrapper in C++ allocates where nobody can count")
     forward, backward = (_copy(module) for module in modules)
     extra = compile_fx.create_compiler_config_extra(forward)
     inner = partial(inner_compile, get_decomp_fn=select_decomp_table)
@@ -108,7 +125,7 @@ def lower_step(modules: Modules, joint: Joint, inner_compile: Callable[..., Any]
         inner_compile=inner,
     )
     compile_backward = partial(compile_fx.compile_fx_backward, compiler_config_extra=extra, inner_compile=inner)
-    with _metadata(forward, backward, joint):
+    with compile_lock, _metadata(forward, backward, joint):
         with TracingContext.report_output_strides() as strides:
             first = _wrapper(forward, _examples(forward), compile_forward)
         return first, _wrapper(backward, _restrided(backward, first.results, strides), compile_backward)
@@ -122,12 +139,12 @@ def outputs_of(model: fx.GraphModule) -> int:
 def _wrapper(module: fx.GraphModule, examples: list[Any], compile: Callable[..., Any]) -> Wrapper:
     arguments = [node.name for node in module.graph.find_nodes(op="placeholder")]
     results = [node.name if isinstance(node, fx.Node) else None for node in _results(module)]
-    loader = _Loader()
+    loader = _Loader(codecache.PyCodeCache.load_by_key_path)
     with patch.object(codecache.PyCodeCache, "load_by_key_path", loader):
         compile(module, examples)
-    if not loader.loaded:
-        raise NotLowered("Inductor wrote no code for this pass")
-    return Wrapper(loader.loaded[-1], arguments, results, examples)
+    if len(loader.loaded) != 1:
+        raise NotLowered(f"Inductor wrote {len(loader.loaded)} modules for this pass, not one")
+    return Wrapper(loader.loaded[0], arguments, results, examples)
 
 
 @contextmanager
@@ -145,6 +162,8 @@ def _metadata(forward: fx.GraphModule, backward: fx.GraphModule, joint: Joint) -
 
 def _donated(forward: fx.GraphModule, backward: fx.GraphModule, forward_outputs: int) -> list[int]:
     """Positions of the backward's arguments that it may write over: kept and nobody else's."""
+    if not functorch_config.donated_buffer:
+        return []
     results = _results(forward)
     donated = collect_fw_donated_buffer_idxs(
         _examples(forward),

@@ -18,17 +18,24 @@ ROUNDS = 3
 _UNUSED = 0.95
 
 
+class Unseen(Exception):
+    """No plan could be lowered; the reason is the exception that this one comes from."""
+
+
 def settle(decision: Decision, budget: Budget, look: Callable[[Plan], int], rounds: int = ROUNDS) -> Decision:
     """The decision after looking; `look` gives the lowered peak of a plan, parameters and inputs included."""
     frontier, cap = decision.frontier, decision.budget_bytes
     looks: list[Look] = []
     candidate: Candidate | None = decision.candidate
     while candidate is not None and len(looks) < rounds:
-        looks.append(Look(candidate, frontier.peak_bytes(candidate), look(candidate.plan)))
+        seen = _look(candidate, frontier, look, first=not looks)
+        if seen is None:
+            break
+        looks.append(seen)
         if budget.fraction == 1.0:
             # The whole of the way from lowest to fastest: whatever the fastest plan takes.
             cap = max(cap, looks[0].needed_bytes)
-        candidate = _next(frontier, cap, looks)
+        candidate = _next(frontier, cap, looks, is_last=len(looks) == rounds - 1)
     fitting = [seen for seen in looks if seen.needed_bytes <= cap]
     if fitting:
         best = min(fitting, key=lambda seen: (seen.candidate.seconds, seen.lowered_bytes))
@@ -40,17 +47,28 @@ def settle(decision: Decision, budget: Budget, look: Callable[[Plan], int], roun
     return decision.instead(best.candidate, cap, tuple(looks))
 
 
-def _next(frontier: Frontier, cap: int, looks: list[Look]) -> Candidate | None:
+def _look(candidate: Candidate, frontier: Frontier, look: Callable[[Plan], int], first: bool) -> Look | None:
+    try:
+        return Look(candidate, frontier.peak_bytes(candidate), look(candidate.plan))
+    except Exception as error:
+        if first:
+            raise Unseen from error
+        return None
+
+
+def _next(frontier: Frontier, cap: int, looks: list[Look], is_last: bool) -> Candidate | None:
     """The plan to look at now, if any."""
     last = looks[-1]
     error = last.needed_bytes - last.forecast_bytes
+    fitting = [seen.forecast_bytes for seen in looks if seen.needed_bytes <= cap]
+    known = {look.candidate.plan.kept for look in looks}
     if last.needed_bytes > cap:
-        fitting = [seen.forecast_bytes for seen in looks if seen.needed_bytes <= cap]
         target = (max(fitting) + last.forecast_bytes) // 2 if fitting else cap - error
         found = frontier.within(min(target, last.forecast_bytes - 1)) or frontier.lowest
+        if not fitting and (is_last or found.plan.kept in known):
+            found = frontier.lowest
     elif last.needed_bytes < _UNUSED * cap and last.candidate.seconds > frontier.fastest.seconds:
         found = frontier.within(cap - error) or last.candidate
     else:
         return None
-    seen = {look.candidate.plan.kept for look in looks}
-    return None if found.plan.kept in seen else found
+    return None if found.plan.kept in known else found

@@ -13,7 +13,8 @@ from autockpt.passes.forecast import forecast
 from autockpt.passes.frontier import Frontier
 from autockpt.passes.plan import Outcome
 from autockpt.passes.schedule import schedule, traced_order
-from autockpt.report import infeasible, one_line, tensor_table
+from autockpt.report import infeasible, one_line, tensor_table, unused
+from autockpt.sizes import format_size
 
 
 def decision() -> Decision:
@@ -43,6 +44,18 @@ def test_tensor_table(golden: Callable[[str], None]) -> None:
 
 def test_breakdown(golden: Callable[[str], None]) -> None:
     golden(breakdown(decision()))
+
+
+def test_a_budget_left_lying_has_a_reason_or_is_unexplained() -> None:
+    made = replace(decision(), candidate=decision().frontier.lowest)
+    made = replace(made, frontier=(frontier := Frontier(made.problem)), candidate=frontier.lowest)
+    needed = frontier.next_faster_bytes(frontier.lowest)
+    assert needed is not None
+    tight, wide = replace(made, budget_bytes=needed - 1), replace(made, budget_bytes=2 * needed)
+    assert unused(tight, tight.budget_bytes) is None
+    assert unused(tight, 1) == f"the next faster plan that was found needs {format_size(needed)}"
+    assert unused(wide, 1) == ""
+    assert unused(replace(wide, candidate=frontier.fastest), 1) != ""
 
 
 def test_infeasible(golden: Callable[[str], None]) -> None:

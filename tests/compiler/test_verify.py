@@ -11,7 +11,7 @@ import torch
 
 from autockpt import verification
 from autockpt.cli import main
-from autockpt.verification import Verdict, difference, verify_target
+from autockpt.verification import Comparison, Verdict, difference, verify_target
 from autockpt.verify_report import cells, falls, summary
 
 SCRIPT = """
@@ -78,6 +78,12 @@ def test_a_difference_is_of_the_whole_tensor_and_nothing_hides_behind_nan() -> N
     assert difference(ones * (1 + 1e-3), ones) == pytest.approx(1e-3, rel=1e-3)
 
 
+def test_equal_means_to_the_bit() -> None:
+    assert str(Comparison(0.0, 0.0)) == "equal"
+    assert str(Comparison(3e-7, 0.0)) == "noise 3e-07"
+    assert str(Comparison(3e-7, 2e-7)) == "2e-07"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -102,13 +108,13 @@ def test_a_wrong_budget_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.inductor
 def test_a_small_model_keeps_every_promise(script: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, page = tmp_path / "verdicts.json", tmp_path / "table.md"
-    arguments = ["verify", f"{script}:small", "--budget", "0.0", "--json", str(file), "--markdown", str(page)]
+    arguments = ["verify", f"{script}:small", "--budget", "900KiB", "--json", str(file), "--markdown", str(page)]
     assert main(arguments) == 0
     (row,) = json.loads(file.read_text())
     assert row["measured_bytes"] <= row["budget_bytes"]
     assert row["lowered_error"] == pytest.approx(0.0, abs=0.01)
     assert row["gradients"] == "equal"
-    assert "| small | 0.0 |" in page.read_text()
+    assert "| small | 900KiB |" in page.read_text()
     assert "by module" in capsys.readouterr().out
 
 

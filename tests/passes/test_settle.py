@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from graphs import UNIT, chain, problem
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from autockpt.passes.decide import Budget, Decision
 from autockpt.passes.frontier import Frontier
 from autockpt.passes.plan import Outcome, Plan
-from autockpt.passes.settle import ROUNDS, settle
+from autockpt.passes.settle import ROUNDS, Unseen, settle
 
 FRONTIER = Frontier(problem(chain(9)))
 LOW, HIGH = (FRONTIER.peak_bytes(end) for end in (FRONTIER.lowest, FRONTIER.fastest))
@@ -84,6 +85,38 @@ def test_where_nothing_fits_the_lowest_that_was_seen_is_over_budget() -> None:
     settled = settle(decided(budget), total(budget), look)
     assert settled.outcome is Outcome.OVER_BUDGET
     assert settled.lowered_bytes == min(look.lowered_bytes for look in settled.looks)
+
+
+def test_the_last_look_is_at_the_lowest_plan_where_nothing_fitted_before() -> None:
+    """Every plan but the lowest is lowered far too high."""
+    budget = HIGH + UNSEEN
+    lowest = FRONTIER.lowest.plan
+    asked: list[Plan] = []
+
+    def look(plan: Plan) -> int:
+        asked.append(plan)
+        return LOW if plan.kept == lowest.kept else 2 * HIGH
+
+    settled = settle(decided(budget), total(budget), look)
+    assert asked[-1].kept == lowest.kept
+    assert settled.outcome is not Outcome.OVER_BUDGET
+
+
+def test_a_first_look_that_fails_says_why() -> None:
+    def look(_: Plan) -> int:
+        raise ValueError("no lowering for this")
+
+    with pytest.raises(Unseen) as caught:
+        settle(decided(HIGH + UNSEEN), total(HIGH + UNSEEN), look)
+    assert str(caught.value.__cause__) == "no lowering for this"
+
+
+def test_a_later_look_that_fails_leaves_what_was_seen() -> None:
+    budget = HIGH + UNSEEN + UNIT // 2
+    answers = iter([HIGH + 2 * UNIT])
+    settled = settle(decided(budget), total(budget), lambda _: next(answers))
+    assert len(settled.looks) == 1
+    assert settled.outcome is Outcome.OVER_BUDGET
 
 
 def test_the_lowest_position_is_what_the_lowest_plan_takes() -> None:
