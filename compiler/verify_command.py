@@ -58,7 +58,7 @@ def _budget(text: str) -> int | float | str:
 
 
 def _run(parsed: argparse.Namespace) -> int:
-    budgets = [n / max(parsed.steps - 1, 1) for n in range(parsed.steps)] if parsed.steps else parsed.budget
+    budgets = [round(n / max(parsed.steps - 1, 1), 3) for n in range(parsed.steps)] if parsed.steps else parsed.budget
     console = Console(width=None if sys.stdout.isatty() else 150)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
@@ -74,7 +74,7 @@ def _run(parsed: argparse.Namespace) -> int:
         if parsed.details or len(pairs) == 1:
             console.print(f"\n{verdict.target} at {verdict.budget}\n{details}", markup=False, highlight=False)
     fallen = falls(verdicts)
-    lines = [*summary(verdicts), *fallen]
+    lines = [*summary(verdicts), *(fallen or ["no peak falls by more than 1 % where a budget rises"])]
     console.print("\n".join(lines), markup=False, highlight=False)
     if parsed.json:
         Path(parsed.json).write_text(json.dumps([_as_json(*pair) for pair in pairs], indent=1) + "\n")
