@@ -67,7 +67,8 @@ def infeasible(decision: Decision) -> str:
         f"no plan fits memory_budget: {format_size(decision.budget_bytes)} is below the lowest peak that was found, "
         f"{format_size(floor)} ({floor} bytes), reached at `{forecast.peak.operation}` "
         f"in the {'backward' if forecast.peak.in_backward else 'forward'} and filled, as forecast, by {filled}; "
-        f'raise memory_budget, lower reserve, shrink the batch or the sequence, or set on_infeasible="minimum" to run at the lowest peak'
+        f"raise memory_budget, lower reserve, shrink the batch or the sequence, "
+        f'or set on_infeasible="minimum" to run at the lowest peak'
     )
 
 
