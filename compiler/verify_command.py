@@ -72,10 +72,12 @@ def _run(parsed: argparse.Namespace) -> int:
     console.print(table(verdicts))
     for verdict, details in pairs:
         if parsed.details or len(pairs) == 1:
-            console.print(f"\n{verdict.target} at {verdict.budget}\n{details}", markup=False, highlight=False)
+            console.print(
+                f"\n{verdict.target} at {verdict.budget}\n{details}", markup=False, highlight=False, soft_wrap=True
+            )
     fallen = falls(verdicts)
     lines = [*summary(verdicts), *(fallen or ["no peak falls by more than 1 % where a budget rises"])]
-    console.print("\n".join(lines), markup=False, highlight=False)
+    console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
     if parsed.json:
         Path(parsed.json).write_text(json.dumps([_as_json(*pair) for pair in pairs], indent=1) + "\n")
     if parsed.markdown:
