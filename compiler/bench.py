@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-import torch
-
 from autockpt.decisions import GraphDecision, decisions
+from autockpt.gradients import References
 from autockpt.measure import interleaved_seconds, measure_peak
 from autockpt.training import Training, load_training
 
@@ -38,7 +37,7 @@ def bench(target: str, steps: int, repeats: int, progress: Progress) -> list[Row
     """One row for plain Inductor and one for each of `steps` absolute budgets, evenly from floor to fastest."""
     progress("plain Inductor")
     plain = load_training(target, "inductor")
-    reference = _repeatable(plain)
+    reference = References(plain)
     progress("floor and fastest")
     ends = [_compiled(target, fraction)[1] for fraction in (0.0, 1.0)]
     low, high = (decision.budget_bytes for decision in ends)
@@ -49,7 +48,7 @@ def bench(target: str, steps: int, repeats: int, progress: Progress) -> list[Row
         name = f"autockpt {number + 1}/{steps}"
         progress(name)
         trainings[name], made[name] = _compiled(target, budget)
-    equal = {name: _equal(_gradients(training), reference) for name, training in trainings.items()}
+    equal = {name: reference.compare(training).repeated == 0.0 for name, training in trainings.items()}
     peaks = {name: measure_peak(training.step, training.device) for name, training in trainings.items()}
     progress("timing, one step of each in turn")
     seconds = interleaved_seconds({name: training.step for name, training in trainings.items()}, repeats)
@@ -60,25 +59,6 @@ def _compiled(target: str, budget: int | float) -> tuple[Training, GraphDecision
     training = load_training(target, "autockpt", options={"memory_budget": budget})
     training.step()
     return training, decisions()[-1]
-
-
-def _repeatable(training: Training) -> dict[str, torch.Tensor]:
-    """The gradients that Inductor itself gives twice: several threads add into an embedding in any order."""
-    first = _gradients(training)
-    for _ in range(4):
-        again = _gradients(training)
-        first = {name: gradient for name, gradient in first.items() if torch.equal(gradient, again[name])}
-    return first
-
-
-def _gradients(training: Training) -> dict[str, torch.Tensor]:
-    torch.manual_seed(1)
-    training.step()
-    return {name: p.grad.clone() for name, p in training.model.named_parameters() if p.grad is not None}
-
-
-def _equal(gradients: dict[str, torch.Tensor], reference: dict[str, torch.Tensor]) -> bool:
-    return all(torch.equal(gradients[name], reference[name]) for name in reference)
 
 
 def _row(

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import torch
-
 from autockpt.decisions import GraphDecision, decisions
 from autockpt.errors import BudgetError
+from autockpt.gradients import Comparison, References
 from autockpt.measure import measure_peak
 from autockpt.report import unused
 from autockpt.sizes import format_size
-from autockpt.training import Training, load_training
+from autockpt.training import load_training
 
 Progress = Callable[[str], None]
 TOLERANCE = 1e-5
 """Relative, of a whole gradient. Another choice of what is kept fuses other loops, and sums in another order."""
-
-_MOST_NOISE = 1e-3
-"""No more than this is forgiven for plain Inductor's own noise."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +64,7 @@ def verify_target(target: str, budgets: Sequence[int | float | str], progress: P
     """A verdict for each budget, with the breakdown of its peak."""
     progress(f"{target}: plain Inductor")
     plain = load_training(target, "inductor")
-    reference = _References(plain)
+    reference = References(plain)
     plain_bytes = measure_peak(plain.step, plain.device) + plain.given_bytes
     found = []
     for budget in budgets:
@@ -79,7 +74,7 @@ def verify_target(target: str, budgets: Sequence[int | float | str], progress: P
     return found
 
 
-def _verify(target: str, budget: int | float | str, reference: _References) -> tuple[Verdict, str]:
+def _verify(target: str, budget: int | float | str, reference: References) -> tuple[Verdict, str]:
     blank = Verdict(target, str(budget))
     before = len(decisions())
     training = load_training(target, "autockpt", options={"memory_budget": budget})
@@ -122,57 +117,3 @@ def _judge(blank: Verdict, decision: GraphDecision, found: Comparison, seconds: 
         note=decision.looking.trouble,
         broken=tuple(name for name, fine in kept.items() if not fine),
     )
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Of a step with plain Inductor's: relative differences, the largest."""
-
-    largest: float
-    beyond_noise: float
-    """Of the results that plain Inductor itself repeats more closely than that."""
-
-    def __str__(self) -> str:
-        if self.largest == 0.0:
-            return "equal"
-        return f"{self.beyond_noise:.0e}" if self.beyond_noise else f"noise {self.largest:.0e}"
-
-
-class _References:
-    """Plain Inductor's gradients, and how far it is from itself: several threads add into an embedding in any order."""
-
-    def __init__(self, plain: Training) -> None:
-        self._first = _results(plain)
-        again = [_results(plain) for _ in range(3)]
-        self._noise = {
-            name: max(difference(other[name], result) for other in again) for name, result in self._first.items()
-        }
-
-    def compare(self, training: Training) -> Comparison:
-        """Infinitely different where a gradient is missing."""
-        found = _results(training)
-        if found.keys() != self._first.keys():
-            return Comparison(float("inf"), float("inf"))
-        differences = {name: difference(result, self._first[name]) for name, result in found.items()}
-        forgiven = {name: min(2 * noise, _MOST_NOISE) for name, noise in self._noise.items()}
-        beyond = [d for name, d in differences.items() if d > forgiven[name]]
-        return Comparison(max(differences.values()), max(beyond, default=0.0))
-
-
-def _results(training: Training) -> dict[str, torch.Tensor]:
-    """The loss and the gradients of the parameters, after the same random numbers."""
-    torch.manual_seed(1)
-    loss = training.step()
-    named = training.model.named_parameters()
-    return {"loss": loss} | {f"{name}.grad": p.grad.clone() for name, p in named if p.grad is not None}
-
-
-def difference(one: torch.Tensor, other: torch.Tensor) -> float:
-    """Relative, of the whole tensor; what is not a number equals only what is not a number."""
-    if one.shape != other.shape:
-        return float("inf")
-    if bool(((one == other) | (one.isnan() & other.isnan())).all()):
-        return 0.0
-    scale = other.double().norm().item()
-    found = (one.double() - other.double()).norm().item() / scale if scale else float("inf")
-    return float("inf") if math.isnan(found) else found

@@ -7,12 +7,10 @@ kernels. The wrappers come back loaded, their kernels doing nothing.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -26,14 +24,10 @@ from torch._functorch._aot_autograd.graph_compile import collect_fw_donated_buff
 from torch._guards import TracingContext
 from torch._inductor import codecache, compile_fx
 from torch._inductor.decomposition import select_decomp_table
-from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils import _pytree as pytree
 
+from autockpt.no_kernels import Loader, NotLowered
 from autockpt.passes.partition_tools import Modules
-
-
-class NotLowered(Exception):
-    """This step cannot be lowered ahead of its compilation."""
 
 
 @dataclass(frozen=True)
@@ -58,54 +52,6 @@ class Wrapper:
     results: list[str | None]
     examples: list[Any]
     """A fake tensor or number for each argument."""
-
-
-_IMPORT = "from torch._inductor.async_compile import AsyncCompile"
-
-
-@dataclass
-class _Loader:
-    """Stands in for `PyCodeCache`'s: what it loads has kernels that do nothing and is known to nobody else."""
-
-    original: Callable[..., ModuleType]
-    thread: int = field(default_factory=threading.get_ident)
-    loaded: list[ModuleType] = field(default_factory=list)
-
-    def __call__(self, key: str, path: str, *arguments: Any, **named: Any) -> ModuleType:
-        if threading.get_ident() != self.thread:
-            return self.original(key, path, *arguments, **named)
-        attributes = named.get("attrs") or (arguments[1] if len(arguments) > 1 else None) or {}
-        source = Path(path).read_text()
-        if _IMPORT not in source:
-            raise NotLowered("Inductor wrote code that this version of autockpt does not know")
-        module = ModuleType(f"autockpt_dry_{key}")
-        module.__file__ = path
-        source = source.replace(_IMPORT, f"from {__name__} import NoKernels as AsyncCompile")
-        with unset_fake_temporarily():
-            exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)
-        for name, value in attributes.items():
-            setattr(module, name, value.to("meta") if isinstance(value, torch.Tensor) else value)
-        self.loaded.append(module)
-        return module
-
-
-class NoKernels:
-    """Stands in for `AsyncCompile` in code that is run dry: every kernel compiles to nothing."""
-
-    def wait(self, _: Any) -> None:
-        pass
-
-    def __getattr__(self, _: str) -> Callable[..., _Nothing]:
-        return lambda *_, **__: _Nothing()
-
-
-class _Nothing:
-    """A kernel that does nothing, however it is launched."""
-
-    def __call__(self, *_: Any, **__: Any) -> None:
-        pass
-
-    run = __call__
 
 
 def lower_step(modules: Modules, joint: Joint, inner_compile: Callable[..., Any]) -> tuple[Wrapper, Wrapper]:
@@ -139,7 +85,7 @@ def outputs_of(model: fx.GraphModule) -> int:
 def _wrapper(module: fx.GraphModule, examples: list[Any], compile: Callable[..., Any]) -> Wrapper:
     arguments = [node.name for node in module.graph.find_nodes(op="placeholder")]
     results = [node.name if isinstance(node, fx.Node) else None for node in _results(module)]
-    loader = _Loader(codecache.PyCodeCache.load_by_key_path)
+    loader = Loader(codecache.PyCodeCache.load_by_key_path)
     with patch.object(codecache.PyCodeCache, "load_by_key_path", loader):
         compile(module, examples)
     if len(loader.loaded) != 1:

@@ -26,7 +26,7 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> t
 
     monkeypatch.setattr(budget, "total_bytes", lambda asked: only(asked, 80 * GIB))
     monkeypatch.setattr(budget, "free_bytes", lambda asked: only(asked, 50 * GIB))
-    return request.param  # type: ignore[no-any-return]
+    return request.param  # type: ignore[no-any-return]  # pytest types it so; one of the devices below
 
 
 on_each_device = pytest.mark.parametrize("device", [CPU, CUDA], indirect=True, ids=str)

@@ -11,7 +11,8 @@ import torch
 
 from autockpt import verification
 from autockpt.cli import main
-from autockpt.verification import Comparison, Verdict, difference, verify_target
+from autockpt.gradients import Comparison, difference
+from autockpt.verification import Verdict, verify_target
 from autockpt.verify_report import cells, falls, summary
 
 SCRIPT = """
@@ -79,9 +80,9 @@ def test_a_difference_is_of_the_whole_tensor_and_nothing_hides_behind_nan() -> N
 
 
 def test_equal_means_to_the_bit() -> None:
-    assert str(Comparison(0.0, 0.0)) == "equal"
-    assert str(Comparison(3e-7, 0.0)) == "noise 3e-07"
-    assert str(Comparison(3e-7, 2e-7)) == "2e-07"
+    assert str(Comparison(0.0, 0.0, 0.0)) == "equal"
+    assert str(Comparison(3e-7, 0.0, 0.0)) == "noise 3e-07"
+    assert str(Comparison(3e-7, 2e-7, 0.0)) == "2e-07"
 
 
 @pytest.mark.parametrize(
