@@ -1,0 +1,105 @@
+"""The values of a gap program: what they cost, when they are held, which matter, and a choice rounded from shares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from autockpt.passes.task import Booleans, Floats, Integers
+
+if TYPE_CHECKING:
+    from autockpt.passes.gap_rows import Row
+
+
+@dataclass(frozen=True, eq=False)
+class Gaps:
+    seconds: Floats
+    """To compute each value again; infinite where it must not be."""
+    nbytes: Floats
+    """Held over the gap; infinite where the value cannot be kept."""
+    opens: Integers
+    closes: Integers
+    """First and last moment of the gap, both inside. Closing before opening means an empty gap: kept for nothing."""
+    reads: Integers
+    """Pairs (u, v), one a line: v is computed from u."""
+    demanded: Booleans
+    """The backward reads the value itself."""
+
+    @property
+    def count(self) -> int:
+        return len(self.seconds)
+
+    @cached_property
+    def free_to_keep(self) -> Booleans:
+        empty: Booleans = (self.closes < self.opens) & np.isfinite(self.nbytes)
+        return empty | (self.nbytes == 0)
+
+    @cached_property
+    def sources(self) -> tuple[tuple[int, ...], ...]:
+        sources: list[list[int]] = [[] for _ in range(self.count)]
+        for source, value in self.reads.tolist():
+            sources[value].append(source)
+        return tuple(map(tuple, sources))
+
+
+@dataclass(frozen=True)
+class Choice:
+    kept: Booleans
+    again: Booleans
+    seconds: float
+
+
+def relevant(gaps: Gaps) -> Booleans:
+    """Values that are not free to keep and that the backward reads or some recomputation may read."""
+    found = gaps.demanded & ~gaps.free_to_keep
+    ahead = np.flatnonzero(found).tolist()
+    open_values = np.isfinite(gaps.seconds) & ~gaps.free_to_keep
+    while ahead:
+        value = ahead.pop()
+        if not open_values[value]:
+            continue
+        for source in gaps.sources[value]:
+            if not found[source] and not gaps.free_to_keep[source]:
+                found[source] = True
+                ahead.append(source)
+    return found
+
+
+def round_to_choice(gaps: Gaps, rows: Sequence[Row], shares: Floats) -> Choice | None:
+    """Keep what has a share, let go of the smallest shares (then the cheapest per byte) until every row fits."""
+    kept = gaps.free_to_keep | ((shares > 1e-6) & np.isfinite(gaps.nbytes)) | np.isinf(gaps.seconds)
+    rate = gaps.seconds / np.maximum(gaps.nbytes, 1.0)
+    for row in rows:
+        held = row.members[kept[row.members]]
+        over = float(gaps.nbytes[held].sum()) - row.room
+        loose = held[np.isfinite(gaps.seconds[held])]
+        for value in loose[np.lexsort((loose, rate[loose], np.round(shares[loose], 6)))]:
+            if over <= 0:
+                break
+            kept[value] = False
+            over -= float(gaps.nbytes[value])
+    return _completed(gaps, rows, kept)
+
+
+def _completed(gaps: Gaps, rows: Sequence[Row], kept: Booleans) -> Choice | None:
+    """Compute again what is demanded and not kept, and what that reads; None where this cannot be or does not fit."""
+    again, used = np.zeros(gaps.count, dtype=np.bool_), gaps.free_to_keep.copy()
+    ahead = np.flatnonzero(gaps.demanded).tolist()
+    seen = set(ahead)
+    while ahead:
+        value = ahead.pop()
+        if kept[value]:
+            used[value] = True
+            continue
+        again[value] = True
+        fresh = [source for source in gaps.sources[value] if source not in seen]
+        seen.update(fresh)
+        ahead += fresh
+    held = used & ~gaps.free_to_keep
+    fits = all(float(gaps.nbytes[row.members[held[row.members]]].sum()) <= row.room for row in rows)
+    possible = np.isfinite(gaps.nbytes[used]).all() and np.isfinite(gaps.seconds[again]).all()
+    return Choice(used, again, float(gaps.seconds[again].sum())) if fits and possible else None

@@ -1,0 +1,133 @@
+"""Linear programs, plain and all-integer, as arrays. HiGHS with one thread and one seed: the same answer every time.
+
+Only the time limit of an integer program can make two runs differ; the answer then says `timed_out`. The HiGHS is the
+one inside ortools: the package highspy brings a library of the same name, and one process cannot load both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+import numpy as np
+from ortools.math_opt import model_pb2
+from ortools.math_opt.python import mathopt
+from ortools.math_opt.solvers.highs_pb2 import HighsOptionsProto
+
+from autockpt.passes.task import Floats, Integers
+
+
+@dataclass
+class Rows:
+    """Constraints as they are added, each `low <= coefficients of columns <= high`."""
+
+    columns: int
+    index: list[Integers] = field(default_factory=list)
+    value: list[Floats] = field(default_factory=list)
+    length: list[Integers] = field(default_factory=list)
+    low: list[Floats] = field(default_factory=list)
+    high: list[Floats] = field(default_factory=list)
+
+    def add(self, index: Integers, value: Floats, low: float, high: float) -> None:
+        self.add_many(index.reshape(1, -1), value, low, high)
+
+    def add_many(self, index: Integers, value: Floats, low: float, high: float) -> None:
+        """One row for each line of `index`, all with the same coefficients."""
+        count, length = index.shape
+        self.index.append(index.ravel())
+        self.value.append(np.tile(value, count))
+        self.length.append(np.full(count, length))
+        self.low.append(np.full(count, low))
+        self.high.append(np.full(count, high))
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    cost: Floats
+    least: Floats
+    most: Floats
+    rows: Rows
+
+    def fixed_by(self, relaxed: Relaxed, incumbent: float) -> Program:
+        """Fix what would cost more than the incumbent: the relaxed value and the reduced cost say so."""
+        slack = (incumbent - relaxed.objective) * (1 + 1e-6) + 1e-6
+        stuck = np.abs(relaxed.reduced) > slack
+        low = stuck & (relaxed.reduced > 0) & (relaxed.values <= self.least + 1e-7)
+        high = stuck & (relaxed.reduced < 0) & (relaxed.values >= self.most - 1e-7)
+        return replace(self, most=np.where(low, self.least, self.most), least=np.where(high, self.most, self.least))
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxed:
+    values: Floats
+    objective: float
+    reduced: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Mixed:
+    values: Floats | None
+    """None where nothing satisfies the constraints, or nothing was found in time."""
+    bound: float
+    proven: bool
+    timed_out: bool
+
+
+def solve_linear(program: Program) -> Relaxed | None:
+    """None where nothing satisfies the constraints."""
+    model = _model(program, integer=False)
+    result = mathopt.solve(model, mathopt.SolverType.HIGHS, params=_parameters())
+    if result.termination.reason is not mathopt.TerminationReason.OPTIMAL:
+        return None
+    variables = list(model.variables())
+    return Relaxed(
+        np.array(result.variable_values(variables)),
+        float(result.objective_value()),
+        np.array(result.reduced_costs(variables)),
+    )
+
+
+def solve_mixed(program: Program, limit_seconds: float) -> Mixed:
+    model = _model(program, integer=True)
+    result = mathopt.solve(model, mathopt.SolverType.HIGHS, params=_parameters(limit_seconds))
+    found = result.has_primal_feasible_solution()
+    return Mixed(
+        values=np.array(result.variable_values(list(model.variables()))) if found else None,
+        bound=float(result.best_objective_bound()),
+        proven=result.termination.reason is mathopt.TerminationReason.OPTIMAL,
+        timed_out=result.termination.limit is mathopt.Limit.TIME,
+    )
+
+
+def _parameters(limit_seconds: float | None = None) -> mathopt.SolveParameters:
+    options = {"threads": 1, "random_seed": 0}
+    if limit_seconds is None:
+        return mathopt.SolveParameters(highs=HighsOptionsProto(int_options=options))
+    return mathopt.SolveParameters(
+        time_limit=timedelta(seconds=limit_seconds),
+        highs=HighsOptionsProto(int_options=options, double_options={"mip_rel_gap": 1e-6}),
+    )
+
+
+def _model(program: Program, integer: bool) -> mathopt.Model:
+    rows, size = program.rows, len(program.cost)
+    lengths = np.concatenate([*rows.length, np.zeros(0, dtype=np.int64)])
+    proto = model_pb2.ModelProto()
+    variables, constraints, matrix = proto.variables, proto.linear_constraints, proto.linear_constraint_matrix
+    variables.ids.extend(range(size))
+    variables.lower_bounds.extend(program.least.tolist())
+    variables.upper_bounds.extend(program.most.tolist())
+    variables.integers.extend([integer] * size)
+    priced = np.flatnonzero(program.cost)
+    proto.objective.linear_coefficients.ids.extend(priced.tolist())
+    proto.objective.linear_coefficients.values.extend(program.cost[priced].tolist())
+    constraints.ids.extend(range(len(lengths)))
+    constraints.lower_bounds.extend(np.concatenate([*rows.low, np.zeros(0)]).tolist())
+    constraints.upper_bounds.extend(np.concatenate([*rows.high, np.zeros(0)]).tolist())
+    lines = np.repeat(np.arange(len(lengths)), lengths)
+    index = np.concatenate([*rows.index, np.zeros(0, dtype=np.int64)])
+    order = np.lexsort((index, lines))
+    matrix.row_ids.extend(lines[order].tolist())
+    matrix.column_ids.extend(index[order].tolist())
+    matrix.coefficients.extend(np.concatenate([*rows.value, np.zeros(0)])[order].tolist())
+    return mathopt.Model.from_model_proto(proto)
