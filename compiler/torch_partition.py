@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
 
 import torch._functorch.config as functorch_config
+from torch._functorch import partitioners
 
 from autockpt.capture import Captured
 from autockpt.passes.partition_tools import torch_partition
@@ -16,14 +20,21 @@ class TorchChoice:
     saved: frozenset[str]
     """Values of the joint graph that cross into the backward, inputs aside."""
     seconds: float
+    """From the joint module to the two modules."""
+    planning_seconds: float
+    """Of these, to choose what is saved; the rest tidies the graph and writes the modules."""
 
 
 def torch_choice(captured: Captured, memory_budget: float = 1.0) -> TorchChoice:
     """At this `activation_memory_budget`; 1.0 is torch's default."""
     joint = captured.copy()
     made = {node.name for node in joint.graph.nodes if node.op == "call_function"}
+    watch = _Watch(partitioners.choose_saved_values_set)
     started = time.perf_counter()
-    with functorch_config.patch(activation_memory_budget=memory_budget):
+    with (
+        functorch_config.patch(activation_memory_budget=memory_budget),
+        patch.object(partitioners, "choose_saved_values_set", watch),
+    ):
         _, backward = torch_partition(
             joint,
             (),
@@ -32,4 +43,19 @@ def torch_choice(captured: Captured, memory_budget: float = 1.0) -> TorchChoice:
         )
     seconds = time.perf_counter() - started
     crossing = {node.name for node in backward.graph.find_nodes(op="placeholder")}
-    return TorchChoice(frozenset(crossing & made), seconds)
+    return TorchChoice(frozenset(crossing & made), seconds, watch.seconds)
+
+
+@dataclass
+class _Watch:
+    """A function, and the seconds that it took."""
+
+    function: Callable[..., Any]
+    seconds: float = 0.0
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        started = time.perf_counter()
+        try:
+            return self.function(*arguments, **named)
+        finally:
+            self.seconds += time.perf_counter() - started
