@@ -24,6 +24,13 @@ def fresh_dynamo() -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden texts instead of comparing")
+    parser.addoption("--graphs", type=int, default=60, help="random graphs that each claim is tried on")
+
+
+@pytest.fixture
+def seeds(request: pytest.FixtureRequest) -> range:
+    """Of the random graphs; 2,000 of them are the whole proof."""
+    return range(request.config.getoption("--graphs"))
 
 
 @pytest.fixture

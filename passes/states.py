@@ -1,0 +1,123 @@
+"""The states of a step under way: which forward results are at hand, what can follow, what is still to be paid.
+
+Sets are bit masks over the forward; what stays is at hand anyway and in no set. Results are dropped only when the next
+operation would not fit otherwise, and then a set of which no part would do: holding more is never worse while it fits,
+so a plan that drops otherwise can be followed with a superset of what it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import inf
+
+from autockpt.passes.moments import moments, useful
+from autockpt.passes.task import Task
+
+State = tuple[int, int]
+"""The operation to run next, and the forward results at hand."""
+
+
+class States:
+    def __init__(self, task: Task, budget_bytes: int) -> None:
+        turn = task.turn
+        live = moments(task)
+        self._turn = turn
+        loose = _mask(v for v in range(turn) if not task.stays[v])
+        self.costs = [inf if task.pinned[v] else float(task.costs[v]) for v in range(turn)]
+        self._nbytes = task.nbytes[:turn].tolist()
+        self._reads = [_mask(v for v in sources if v < turn) & loose for sources in task.reads]
+        self._useful = [_mask(found) for found in useful(task)]
+        self._forward_room = [budget_bytes - int(b) for b in live.during_forward]
+        self._backward_room = [budget_bytes - int(b) for b in live.during_backward]
+        self._again_room = [budget_bytes - int(b) for b in live.before_backward]
+        self._again_bytes = (task.nbytes + task.scratch)[:turn].tolist()
+        self._past = [_mask(v for v in range(t) if live.last_forward_read[v] < t) & loose for t in range(turn)]
+        self._needed = [0] * (task.count - turn + 1)
+        for number in range(task.count - 1, turn - 1, -1):
+            self._needed[number - turn] = self._needed[number - turn + 1] | self._reads[number]
+        self._weights: dict[int, int] = {0: 0}
+        self._missing: dict[State, float] = {}
+
+    def is_hopeless(self) -> bool:
+        """Whether some operation does not fit even alone with what it reads and what lives in any plan."""
+        reads = self._reads[self._turn :]
+        alone = any(room < self._weight(mask) for room, mask in zip(self._backward_room, reads, strict=True))
+        return alone or min(self._forward_room, default=0) < 0
+
+    def moves(self, state: State) -> Iterator[tuple[State, int]]:
+        """What can follow, and the forward operation that runs again for it, or -1."""
+        position, held = state
+        turn = self._turn
+        if position < turn:
+            new = (1 << position) & self._useful[0]
+            past = held & self._past[position]
+            for dropped in self._drops(past, self._forward_room[position]):
+                yield (position + 1, held & ~dropped | new), -1
+            return
+        number = position - turn
+        reads = self._reads[position]
+        if not reads & ~held:
+            room = self._backward_room[number] - self._weight(reads)
+            for dropped in self._drops(held & ~reads, room):
+                yield (position + 1, held & ~dropped & self._useful[number + 1]), -1
+        for value in _bits(self._useful[number] & ~held):
+            reads = self._reads[value]
+            if not reads & ~held and self.costs[value] < inf:
+                room = self._again_room[number] - self._weight(reads) - self._again_bytes[value]
+                for dropped in self._drops(held & ~reads, room):
+                    yield (position, held & ~dropped | 1 << value), value
+
+    def _drops(self, loose: int, room: int) -> Iterator[int]:
+        """The sets of loose values to drop so that the others fit: none of them with a part that would do."""
+        excess = self._weight(loose) - room
+        if excess <= 0:
+            yield 0
+            return
+        if room < 0:
+            return
+        largest_first = sorted(_bits(loose), key=lambda v: -self._nbytes[v])
+        stack = [(0, 0, excess, self._weight(loose))]
+        while stack:
+            at, dropped, excess, rest = stack.pop()
+            if rest < excess:
+                continue
+            value = largest_first[at]
+            nbytes = self._nbytes[value]
+            stack.append((at + 1, dropped, excess, rest - nbytes))
+            # The last one to go is the smallest, so without any of them it would not fit.
+            if nbytes >= excess:
+                yield dropped | 1 << value
+            else:
+                stack.append((at + 1, dropped | 1 << value, excess - nbytes, rest - nbytes))
+
+    def least_seconds(self, position: int, held: int) -> float:
+        """Of all that is missing and needed, each once; in the forward, what is not yet made is not missing."""
+        turn = self._turn
+        if position < turn:
+            held |= -1 << position
+        key = max(position, turn), held
+        if key not in self._missing:
+            needed = self._needed[max(position - turn, 0)] & ~held
+            seconds = 0.0
+            while needed and seconds < inf:
+                value = needed.bit_length() - 1
+                seconds += self.costs[value]
+                needed = (needed | self._reads[value] & ~held) & ~(1 << value)
+            self._missing[key] = seconds
+        return self._missing[key]
+
+    def _weight(self, values: int) -> int:
+        if values not in self._weights:
+            self._weights[values] = sum(self._nbytes[v] for v in _bits(values))
+        return self._weights[values]
+
+
+def _mask(values: Iterable[int]) -> int:
+    return sum(1 << value for value in values)
+
+
+def _bits(mask: int) -> Iterator[int]:
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low

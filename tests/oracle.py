@@ -1,0 +1,141 @@
+"""The optimum of a small task by brute force: the least seconds to have each set of values at hand, for all sets.
+
+A table has one line per budget and one entry per set of forward values, as bits. It starts at zero for the sets that
+the forward can leave behind. Before each backward operation, "run a value again" and "drop a value" are applied until
+nothing changes; the operation then strikes out the sets that lack what it reads or do not fit beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+import numpy as np
+
+from autockpt.passes.task import Again, Booleans, Floats, Integers, Task, extra_seconds, peak_bytes
+
+
+def optima(task: Task, budgets: Sequence[int]) -> list[float]:
+    """The least extra seconds within each budget; infinite where no plan fits."""
+    caps = np.array(budgets, dtype=np.int64)[:, None]
+    sets = np.arange(1 << task.turn)
+    weights = _weights(task, sets)
+    table = np.where(_forward_peaks(task, sets) <= caps, 0.0, np.inf)
+    for operation in range(task.turn, task.count):
+        _settle(task, table, caps - weights - _gradients(task, operation, during=False), sets)
+        here = weights + _gradients(task, operation, during=True) + task.scratch[operation]
+        table[~(_ready(task, operation, sets) & (here <= caps))] = np.inf
+    return [float(least) for least in table.min(axis=1)]
+
+
+def lowest_peak(task: Task) -> int:
+    """Of all plans, by the same table with the least peak so far in place of seconds."""
+    sets = np.arange(1 << task.turn)
+    weights = _weights(task, sets)
+    table = _forward_peaks(task, sets)[None]
+    for operation in range(task.turn, task.count):
+        _settle_peaks(task, table, weights + _gradients(task, operation, during=False), sets)
+        here = weights + _gradients(task, operation, during=True) + task.scratch[operation]
+        table = np.where(_ready(task, operation, sets), np.maximum(table, here), np.inf)
+    return int(table.min())
+
+
+def telling_budgets(task: Task) -> list[int]:
+    """Five, from the lowest peak that a plan can have to just below the peak without recomputation."""
+    low, high = lowest_peak(task), peak_bytes(task, task.keep_everything)
+    return [low + (high - 1 - low) * part // 4 for part in range(5)] if low < high else [high] * 5
+
+
+def _weights(task: Task, sets: Integers) -> Integers:
+    return sum((_has(sets, v) * task.nbytes[v] for v in range(task.turn)), np.zeros(len(sets), dtype=np.int64))
+
+
+def _ready(task: Task, operation: int, sets: Integers) -> Booleans:
+    return np.logical_and.reduce([_has(sets, v) for v in task.reads[operation] if v < task.turn], initial=True)
+
+
+def _has(sets: Integers, value: int) -> Booleans:
+    return (sets >> value & 1).astype(bool)
+
+
+def _forward_peaks(task: Task, sets: Integers) -> Floats:
+    """Of a forward that ends with exactly this set at hand; infinite without what stays."""
+    peaks = np.zeros(len(sets))
+    for operation in range(task.turn):
+        live = np.full(len(sets), task.scratch[operation])
+        for value in range(operation + 1):
+            needed = value == operation or any(operation <= reader < task.turn for reader in task.readers[value])
+            live += task.nbytes[value] * (needed | _has(sets, value))
+        peaks = np.maximum(peaks, live)
+        if task.stays[operation]:
+            peaks[~_has(sets, operation)] = np.inf
+    return peaks
+
+
+def _gradients(task: Task, operation: int, during: bool) -> int:
+    """Bytes of backward results: those live during an operation, or before it."""
+    born = [g for g in range(task.turn, operation + 1) if during or g < operation]
+    live = [g for g in born if task.stays[g] or g == operation or any(r >= operation for r in task.readers[g])]
+    return int(sum(task.nbytes[g] for g in live))
+
+
+def _settle(task: Task, table: Floats, room: Integers, sets: Integers) -> None:
+    """Run again and drop, in place, until no set can be had for less."""
+    loose = [v for v in range(task.turn) if not task.stays[v]]
+    seconds = {}
+    for v in loose:
+        fits = room >= task.nbytes[v] + task.scratch[v]
+        ready = _ready(task, v, sets) & (not task.pinned[v])
+        seconds[v] = _split(np.where(fits & ready, task.costs[v], np.inf), v)[0]
+    total: object = None
+    while (now := _total(table)) != total:
+        total = now
+        for v in loose:
+            without, having = _split(table, v)
+            np.minimum(having, without + seconds[v], out=having)
+            np.minimum(without, having, out=without)
+
+
+def _settle_peaks(task: Task, table: Floats, live: Integers, sets: Integers) -> None:
+    loose = [v for v in range(task.turn) if not task.stays[v]]
+    peaks = {}
+    for v in loose:
+        ready = _ready(task, v, sets) & (not task.pinned[v])
+        peaks[v] = _split(np.where(ready, live + task.nbytes[v] + task.scratch[v], np.inf)[None], v)[0]
+    total: object = None
+    while (now := _total(table)) != total:
+        total = now
+        for v in loose:
+            without, having = _split(table, v)
+            np.minimum(having, np.maximum(without, peaks[v]), out=having)
+            np.minimum(without, having, out=without)
+
+
+def _split(table: Floats, value: int) -> tuple[Floats, Floats]:
+    """Views of the sets without a value, and of the same sets with it."""
+    pairs = table.reshape(len(table), -1, 2, 1 << value)
+    return pairs[:, :, 0], pairs[:, :, 1]
+
+
+def _total(table: Floats) -> tuple[int, float]:
+    """Changes whenever an entry falls."""
+    known = np.isfinite(table)
+    return int(known.sum()), float(table[known].sum())
+
+
+def plans(task: Task, most_runs: int) -> Iterator[Again]:
+    """Every plan with at most so many operations run again, for tasks of a few operations."""
+    loose = [v for v in range(task.turn) if not task.pinned[v] and not task.stays[v]]
+    places = range(task.count - task.turn)
+    for runs in range(most_runs + 1):
+        for what in product(loose, repeat=runs):
+            for where in product(places, repeat=runs):
+                if list(where) == sorted(where):
+                    yield tuple(tuple(w for w, p in zip(what, where, strict=True) if p == place) for place in places)
+
+
+def best_of_plans(task: Task, budget: int, most_runs: int) -> float:
+    """By trying them all with the replay of `task`."""
+    return min(
+        (extra_seconds(task, p) for p in plans(task, most_runs) if peak_bytes(task, p) <= budget), default=np.inf
+    )
