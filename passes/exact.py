@@ -1,8 +1,9 @@
 """The fastest of all plans of a small task, by best-first search (A*: Hart, Nilsson, Raphael 1968).
 
-A state is (operation to run next, set of forward results at hand). All that is missing and that the rest of the backward reads, or that is read to make what is missing, runs
-at least once more. These seconds are added to a state at once; they grow only where something needed is dropped, and
-shrink by exactly what a recomputation costs: the estimate is consistent and the first end that is reached is optimal.
+A state is (operation to run next, set of forward results at hand). All that is missing and that the rest of the
+backward reads, or that is read to make what is missing, runs at least once more. These seconds are added to a state at
+once; they grow only where something needed is dropped, and shrink by exactly what a recomputation costs. So the
+estimate is consistent, and the first end that is reached is optimal.
 """
 
 from __future__ import annotations
