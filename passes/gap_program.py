@@ -3,7 +3,7 @@
 The gap of a forward value runs from its last use in the forward to its first in the backward. With `s` kept over the
 gap and `r` computed again, for every value v and every moment t:
 
-    minimise   sum seconds[v] r[v]
+    minimise   sum seconds[v] r[v] + traffic[v] s[v]
     r[v] + s[v] >= 1                where the backward reads v         (`_demands`)
     r[v] <= r[u] + s[u]             where v is computed from u         (`_inputs`)
     sum nbytes[v] s[v] <= room[t]   over the v whose gap contains t    (`gap_rows.binding_rows`)
@@ -41,8 +41,13 @@ class Answer:
     timed_out: bool
 
 
-def solve(gaps: Gaps, room: Floats, limit_seconds: float, start: Booleans | None = None) -> Answer | None:
-    """None where no choice fits `room`. `start` marks values to keep in a plan to begin with, if it fits."""
+def solve(
+    gaps: Gaps, room: Floats, limit_seconds: float, start: Booleans | None = None, tolerance_seconds: float = 0.0
+) -> Answer | None:
+    """None where no choice fits `room`. `start` marks values to keep in a plan to begin with, if it fits.
+
+    A choice within `tolerance_seconds` of the best is good enough.
+    """
     posed = _pose(gaps, room)
     relaxed = solve_linear(posed.program) if posed else None
     if posed is None or relaxed is None:
@@ -50,15 +55,17 @@ def solve(gaps: Gaps, room: Floats, limit_seconds: float, start: Booleans | None
     lp_seconds, size = relaxed.objective / posed.scale, posed.values.size
     best = _rounded(gaps, posed, relaxed, start)
     program = posed.program.fixed_by(relaxed, best.seconds * posed.scale) if best else posed.program
-    mixed = solve_mixed(program, limit_seconds)
+    if best and best.seconds - lp_seconds <= tolerance_seconds:
+        return Answer(best.kept, best.again, best.seconds, lp_seconds, lp_seconds, False, False)
+    mixed = solve_mixed(program, limit_seconds, tolerance_seconds * posed.scale)
     if mixed.values is not None:
         again, kept = np.zeros(gaps.count, dtype=np.bool_), gaps.free_to_keep.copy()
         again[posed.values], kept[posed.values] = mixed.values[:size] > 0.5, mixed.values[size:] > 0.5
-        found = Choice(kept, again, float(gaps.seconds[again].sum()))
+        found = Choice(kept, again, gaps.seconds_of(kept, again))
         best = found if best is None or found.seconds <= best.seconds else best
     if best is None:
         return None
-    bound = best.seconds if mixed.proven else min(max(lp_seconds, mixed.bound / posed.scale), best.seconds)
+    bound = best.seconds if mixed.proven and not tolerance_seconds else min(max(lp_seconds, mixed.bound / posed.scale), best.seconds)
     return Answer(best.kept, best.again, best.seconds, lp_seconds, bound, mixed.proven, mixed.timed_out)
 
 
@@ -98,15 +105,16 @@ def _pose(gaps: Gaps, room: Floats) -> _Posed | None:
     most[:size][np.isinf(cost)] = 0.0
     most[size:][np.isinf(gaps.nbytes[values])] = 0.0
     cost = np.where(np.isinf(cost), 0.0, cost)
-    scale = _SCALE / max(float(cost.max(initial=0.0)), 1e-300)
-    build = Rows(2 * size)
+    hold = gaps.hold_seconds[values]
+    scale = _SCALE / max(float(cost.max(initial=0.0)), float(hold.max(initial=0.0)), 1e-300)
+    build = Rows()
     _demands(build, gaps, values)
-    _inputs(build, gaps, column)
+    _inputs(build, gaps, column, size)
     for row in rows:
         members = row.members[column[row.members] >= 0]
         unit = _SCALE / max(row.room, float(gaps.nbytes[members].max(initial=0.0)), 1.0)
         build.add(size + column[members], gaps.nbytes[members] * unit, -np.inf, row.room * unit)
-    program = Program(np.concatenate([cost * scale, np.zeros(size)]), np.zeros(2 * size), most, build)
+    program = Program(np.concatenate([cost, hold]) * scale, np.zeros(2 * size), most, build)
     return _Posed(program, values, rows, scale)
 
 
@@ -116,9 +124,9 @@ def _demands(build: Rows, gaps: Gaps, values: Integers) -> None:
     build.add_many(np.column_stack([asked, asked + values.size]), np.array([1.0, 1.0]), 1.0, np.inf)
 
 
-def _inputs(build: Rows, gaps: Gaps, column: Integers) -> None:
+def _inputs(build: Rows, gaps: Gaps, column: Integers, size: int) -> None:
     """r[u] + s[u] - r[v] >= 0, where v can run again and u is not there anyway."""
     source, target = column[gaps.reads[:, 0]], column[gaps.reads[:, 1]]
     live = (target >= 0) & ~gaps.free_to_keep[gaps.reads[:, 0]] & np.isfinite(gaps.seconds[gaps.reads[:, 1]])
-    pairs = np.column_stack([source[live], source[live] + build.columns // 2, target[live]])
+    pairs = np.column_stack([source[live], source[live] + size, target[live]])
     build.add_many(pairs, np.array([1.0, 1.0, -1.0]), 0.0, np.inf)

@@ -28,6 +28,16 @@ class Gaps:
     """Pairs (u, v), one a line: v is computed from u."""
     demanded: Booleans
     """The backward reads the value itself."""
+    traffic: Floats | None = None
+    """Seconds that keeping each value costs even where memory is free; nothing where not given."""
+
+    def seconds_of(self, kept: Booleans, again: Booleans) -> float:
+        """What a choice costs."""
+        return float(self.seconds[again].sum()) + float(self.hold_seconds[kept].sum())
+
+    @cached_property
+    def hold_seconds(self) -> Floats:
+        return np.zeros(self.count) if self.traffic is None else self.traffic
 
     @property
     def count(self) -> int:
@@ -102,4 +112,4 @@ def _completed(gaps: Gaps, rows: Sequence[Row], kept: Booleans) -> Choice | None
     held = used & ~gaps.free_to_keep
     fits = all(float(gaps.nbytes[row.members[held[row.members]]].sum()) <= row.room for row in rows)
     possible = np.isfinite(gaps.nbytes[used]).all() and np.isfinite(gaps.seconds[again]).all()
-    return Choice(used, again, float(gaps.seconds[again].sum())) if fits and possible else None
+    return Choice(used, again, gaps.seconds_of(used, again)) if fits and possible else None

@@ -21,7 +21,6 @@ from autockpt.passes.task import Floats, Integers
 class Rows:
     """Constraints as they are added, each `low <= coefficients of columns <= high`."""
 
-    columns: int
     index: list[Integers] = field(default_factory=list)
     value: list[Floats] = field(default_factory=list)
     length: list[Integers] = field(default_factory=list)
@@ -39,6 +38,17 @@ class Rows:
         self.length.append(np.full(count, length))
         self.low.append(np.full(count, low))
         self.high.append(np.full(count, high))
+
+
+    def add_ragged(self, line: Integers, index: Integers, value: Floats, high: Floats) -> None:
+        """Rows `<= high[line]` of any lengths, one for each line that has coefficients."""
+        order = np.argsort(line, kind="stable")
+        present, length = np.unique(line, return_counts=True)
+        self.index.append(index[order])
+        self.value.append(value[order])
+        self.length.append(length)
+        self.low.append(np.full(len(present), -np.inf))
+        self.high.append(high[present])
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +97,9 @@ def solve_linear(program: Program) -> Relaxed | None:
     )
 
 
-def solve_mixed(program: Program, limit_seconds: float) -> Mixed:
+def solve_mixed(program: Program, limit_seconds: float, tolerance: float = 0.0) -> Mixed:
     model = _model(program, integer=True)
-    result = mathopt.solve(model, mathopt.SolverType.HIGHS, params=_parameters(limit_seconds))
+    result = mathopt.solve(model, mathopt.SolverType.HIGHS, params=_parameters(limit_seconds, tolerance))
     found = result.has_primal_feasible_solution()
     return Mixed(
         values=np.array(result.variable_values(list(model.variables()))) if found else None,
@@ -99,13 +109,13 @@ def solve_mixed(program: Program, limit_seconds: float) -> Mixed:
     )
 
 
-def _parameters(limit_seconds: float | None = None) -> mathopt.SolveParameters:
+def _parameters(limit_seconds: float | None = None, tolerance: float = 0.0) -> mathopt.SolveParameters:
     options = {"threads": 1, "random_seed": 0}
     if limit_seconds is None:
         return mathopt.SolveParameters(highs=HighsOptionsProto(int_options=options))
     return mathopt.SolveParameters(
         time_limit=timedelta(seconds=limit_seconds),
-        highs=HighsOptionsProto(int_options=options, double_options={"mip_rel_gap": 1e-6}),
+        highs=HighsOptionsProto(int_options=options, double_options={"mip_rel_gap": 1e-6, "mip_abs_gap": max(tolerance, 1e-6)}),
     )
 
 
