@@ -65,7 +65,11 @@ def solve(
         best = found if best is None or found.seconds <= best.seconds else best
     if best is None:
         return None
-    bound = best.seconds if mixed.proven and not tolerance_seconds else min(max(lp_seconds, mixed.bound / posed.scale), best.seconds)
+    bound = (
+        best.seconds
+        if mixed.proven and not tolerance_seconds
+        else min(max(lp_seconds, mixed.bound / posed.scale), best.seconds)
+    )
     return Answer(best.kept, best.again, best.seconds, lp_seconds, bound, mixed.proven, mixed.timed_out)
 
 

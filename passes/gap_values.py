@@ -46,7 +46,7 @@ class Gaps:
     @cached_property
     def free_to_keep(self) -> Booleans:
         empty: Booleans = (self.closes < self.opens) & np.isfinite(self.nbytes)
-        return empty | (self.nbytes == 0)
+        return np.asarray(empty | (self.nbytes == 0), dtype=np.bool_)
 
     @cached_property
     def sources(self) -> tuple[tuple[int, ...], ...]:

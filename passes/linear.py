@@ -39,7 +39,6 @@ class Rows:
         self.low.append(np.full(count, low))
         self.high.append(np.full(count, high))
 
-
     def add_ragged(self, line: Integers, index: Integers, value: Floats, high: Floats) -> None:
         """Rows `<= high[line]` of any lengths, one for each line that has coefficients."""
         order = np.argsort(line, kind="stable")
@@ -115,7 +114,9 @@ def _parameters(limit_seconds: float | None = None, tolerance: float = 0.0) -> m
         return mathopt.SolveParameters(highs=HighsOptionsProto(int_options=options))
     return mathopt.SolveParameters(
         time_limit=timedelta(seconds=limit_seconds),
-        highs=HighsOptionsProto(int_options=options, double_options={"mip_rel_gap": 1e-6, "mip_abs_gap": max(tolerance, 1e-6)}),
+        highs=HighsOptionsProto(
+            int_options=options, double_options={"mip_rel_gap": 1e-6, "mip_abs_gap": max(tolerance, 1e-6)}
+        ),
     )
 
 

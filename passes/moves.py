@@ -19,7 +19,7 @@ _NEAR = 4
 class Moves:
     def __init__(self, state: Sequence, random: Random) -> None:
         self.state, self.random = state, random
-        self.free = [value for value in range(state.task.turn) if not state.task.pinned[value]]
+        self.free = [value for value in range(state.task.turn) if not state.task.once[value]]
         self.log: list[tuple[bool, int, int]] = []
         """What the last proposal did: added or removed, value, stage."""
 
@@ -72,7 +72,7 @@ class Moves:
     def _pull(self, value: int, stage: int) -> None:
         """Run the value at the stage, perhaps with inputs that would otherwise be held for long."""
         state = self.state
-        if not 0 <= stage < state.grid.stages or (value, stage) in state.places or state.task.pinned[value]:
+        if not 0 <= stage < state.grid.stages or (value, stage) in state.places or state.task.once[value]:
             return
         self._add(value, stage)
         slot = state.grid.slot(stage, value)

@@ -1,8 +1,8 @@
 """A schedule as a set of runs, with the bytes live at every slot kept up to date as runs come and go.
 
 A run (v, t) is forward operation v running again just before backward operation t. Any set of runs is a schedule: what
-a run reads is held from wherever it was made last. So adding or removing one changes only the lives of its own value and
-of its inputs, each by one range of slots of the `Grid`.
+a run reads is held from wherever it was made last. So adding or removing one changes only the lives of its own value
+and of its inputs, each by one range of slots of the `Grid`.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Sequence:
         return tuple(tuple(sorted(more)) for more in stages)
 
     def _lives(self, value: int, slot: int, skip: int = 0) -> tuple[int, bool]:
-        """Up to where the life around the slot lasts without what is at and after the slot; whether it is read later."""
+        """Where the life around the slot ends without what is at the slot and later; whether it is read later."""
         makes, reads = self.makes[value], self.reads[value]
         place, read = bisect_left(makes, slot), bisect_left(reads, slot)
         made = makes[place - 1]

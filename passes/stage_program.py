@@ -118,11 +118,11 @@ class StageProgram:
         line = np.repeat(first - np.cumsum(length) + length, length) + np.arange(length.sum())
         column, weight = np.repeat(variable, length), np.repeat(nbytes, length).astype(np.float64)
         given = column < 0
-        room = budget_bytes - np.bincount(line[given], weight[given], len(slots))
+        room: Floats = budget_bytes - np.bincount(line[given], weight[given], len(slots)).astype(np.float64)
         full = np.bincount(line[~given], weight[~given], len(slots)) > room
         full &= ~_implied(line[~given], column[~given], room)
         chosen = ~given & full[line]
-        unit = 1e3 / max(budget_bytes, 1)
+        unit = np.float64(1e3 / max(budget_bytes, 1))
         self.rows.add_ragged(line[chosen], column[chosen], weight[chosen] * unit, room * unit)
 
 

@@ -36,7 +36,7 @@ def candidates(task: Task, reach: int, plans: Iterable[Again] = ()) -> Candidate
         for stage, more in enumerate(again):
             for value in more:
                 found[value].add(stage)
-    return tuple(() if task.pinned[v] else tuple(sorted(stages)) for v, stages in enumerate(found))
+    return tuple(() if task.once[v] else tuple(sorted(stages)) for v, stages in enumerate(found))
 
 
 def solve_stages(

@@ -65,6 +65,11 @@ class Task:
         return len(self.reads)
 
     @cached_property
+    def once(self) -> Booleans:
+        """Runs a single time: it may not run again, or its result is held to the end anyway."""
+        return np.logical_or(self.pinned, self.stays)
+
+    @cached_property
     def step_seconds(self) -> float:
         """Without recomputation."""
         return float(self.costs.sum())

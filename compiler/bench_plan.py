@@ -1,0 +1,154 @@
+"""`autockpt bench-plan`: plan an instance file at many budgets, beside what was published for it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from math import isfinite
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from autockpt.errors import OptionError
+from autockpt.instance import KB, Instance, load_instance
+from autockpt.passes.plan_task import TaskSolution, plan
+from autockpt.passes.task import Task, peak_bytes
+
+Planner = Callable[[Task, int], TaskSolution]
+
+_FRACTIONS = (0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
+"""Budgets of an instance that brings none."""
+
+
+@dataclass(frozen=True)
+class PlanRow:
+    budget_bytes: int
+    share: float
+    """Of the peak without recomputation."""
+    overhead: float | None
+    """Extra time by time without recomputation; None where no plan fits."""
+    class_bound: float | None
+    every_plan_bound: float | None
+    peak_bytes: int
+    """Where no plan fits, the lowest that was found."""
+    seconds: float
+    outcome: str
+    published_overhead: float | None
+    published_seconds: float | None
+
+    @property
+    def gap(self) -> float | None:
+        """Between overhead and the bound for every plan, in steps without recomputation."""
+        if self.overhead is None or self.every_plan_bound is None:
+            return None
+        return max(self.overhead - self.every_plan_bound, 0.0)
+
+    def as_json(self) -> dict[str, object]:
+        values = {**asdict(self), "gap": self.gap}
+        return {name: None if isinstance(v, float) and not isfinite(v) else v for name, v in values.items()}
+
+
+def bench_plan(instance: Instance, budgets: Sequence[int] = (), planner: Planner = plan) -> list[PlanRow]:
+    """A row for each budget; by default the published ones, or shares of the peak."""
+    peak = peak_bytes(instance.task, instance.task.keep_everything)
+    asked = budgets or [one.budget_bytes for one in instance.published] or [int(peak * f) for f in _FRACTIONS]
+    return [_row(instance, budget, peak, planner(instance.task, budget)) for budget in asked]
+
+
+def parse_budgets(given: Sequence[str], peak: int) -> list[int]:
+    """Shares of the peak (`0.5`) or KB (`500000`): what has a point is a share."""
+    budgets = []
+    for text in given:
+        try:
+            number = float(text)
+        except ValueError:
+            number = -1.0
+        if not 0 <= number < float("inf"):
+            raise OptionError(f"budget {text!r}; give a share of the peak such as 0.5, or KB such as 500000")
+        budgets.append(int(number * peak) if "." in text else int(number) * KB)
+    return budgets
+
+
+def render(instance: Instance, rows: Sequence[PlanRow]) -> Table:
+    table = Table(title=f"{instance.name}: overhead in % of the step without recomputation")
+    for name in ("budget", "share", "overhead", "class bound", "every plan", "gap", "of overhead", "peak", "planned"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("published", justify="right", no_wrap=True)
+    for row in rows:
+        fits = row.overhead is not None
+        share = row.gap / row.overhead if row.gap is not None and row.overhead else None
+        late = "" if row.published_seconds is None else f" ({row.published_seconds:.0f} s)"
+        table.add_row(
+            f"{row.budget_bytes // KB} KB",
+            f"{row.share:.2f}",
+            _percent(row.overhead) if fits else "[red]no plan",
+            _percent(row.class_bound),
+            _percent(row.every_plan_bound),
+            _percent(row.gap),
+            "" if share is None else f"{100 * share:.0f} %",
+            f"{row.peak_bytes // KB} KB",
+            f"{row.seconds:.1f} s",
+            _percent(row.published_overhead) + late,
+        )
+    return table
+
+
+def run_instance(
+    path: str | Path, budgets: Sequence[str] = (), planner: Planner = plan, json_path: str | None = None
+) -> int:
+    """Print the table, or JSON to `json_path` (`-`: instead of the table). 1 where some budget has no plan."""
+    instance = load_instance(path)
+    peak = peak_bytes(instance.task, instance.task.keep_everything)
+    rows = bench_plan(instance, parse_budgets(budgets, peak), planner)
+    text = json.dumps([row.as_json() for row in rows], indent=1)
+    if json_path == "-":
+        print(text)
+    else:
+        console = Console(width=None if sys.stdout.isatty() else 140)
+        console.print(render(instance, rows))
+        for row in rows:
+            if row.overhead is None:
+                console.print(
+                    f"{row.budget_bytes // KB} KB: {row.outcome} Lowest peak found: {row.peak_bytes // KB} KB."
+                )
+    if json_path and json_path != "-":
+        Path(json_path).write_text(text + "\n")
+    return 1 if any(row.overhead is None for row in rows) else 0
+
+
+def add_bench_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("bench-plan", help="plan an instance file at many budgets")
+    parser.add_argument("instance", metavar="FILE.json", help="see autockpt.instance for the format")
+    parser.add_argument("budgets", nargs="*", help="shares of the peak (0.5) or KB (500000); default: the file's own")
+    parser.add_argument("--json", metavar="FILE", help="write the rows to this file too; - prints them instead")
+    parser.set_defaults(run=lambda parsed: run_instance(parsed.instance, parsed.budgets, json_path=parsed.json))
+
+
+def _row(instance: Instance, budget: int, peak: int, solution: TaskSolution) -> PlanRow:
+    base = instance.base or 1.0
+    beside = next((one for one in instance.published if one.budget_bytes == budget), None)
+
+    return PlanRow(
+        budget_bytes=budget,
+        share=budget / max(peak, 1),
+        overhead=None if solution.again is None else solution.extra_seconds / base,
+        class_bound=_over(solution.class_bound_seconds, base),
+        every_plan_bound=_over(solution.every_plan_bound_seconds, base),
+        peak_bytes=solution.peak_bytes,
+        seconds=solution.seconds,
+        outcome=solution.outcome,
+        published_overhead=beside.objective / base - 1 if beside else None,
+        published_seconds=beside.solve_seconds if beside else None,
+    )
+
+
+def _over(seconds: float | None, base: float) -> float | None:
+    return None if seconds is None else seconds / base
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else "none fits" if not isfinite(share) else f"{100 * share:.2f}"
