@@ -26,21 +26,28 @@ _TOLERANCE = 1e-6
 
 
 def every_plan_bound(
-    task: Task, budget_bytes: int, most_columns: int = 20_000, whole_columns: int = 3_000, most_nodes: int = 50
+    task: Task, budget_bytes: int, most_columns: int = 20_000, whole_columns: int = 800, most_nodes: int = 30
 ) -> float:
-    """No plan within the budget recomputes for less; infinite where it is proven that none fits."""
-    values = max(task.turn, 1)
-    stages = min(max(most_columns // (2 * values), 1), task.count - task.turn)
-    rows = stage_rows(task, budget_bytes, _starts(task, stages), with_again=stages * values * values <= 100_000)
+    """No plan within the budget recomputes for less; infinite where it is proven that none fits.
+
+    In shares with about `most_columns`, and in whole numbers, which take longer, with about `whole_columns`.
+    """
+    unit = max(float(task.costs[: task.turn].mean()), 1e-30) if task.turn else 1.0
+    rows = _rows(task, budget_bytes, most_columns)
     if rows is None:
         return inf
-    unit = max(float(np.mean(rows.seconds)), 1e-30) if rows.seconds else 1.0
-    costs = np.array(rows.seconds) / unit
-    bound = _linear_bound(rows, costs)
-    if 0.0 < bound < inf and len(rows.seconds) <= whole_columns:
-        whole = solve_whole(rows, costs, most_nodes)
+    bound = _linear_bound(rows, np.array(rows.seconds) / unit)
+    fewer = _rows(task, budget_bytes, whole_columns)
+    if 0.0 < bound < inf and fewer is not None and len(fewer.seconds) <= 2 * whole_columns:
+        whole = solve_whole(fewer, np.array(fewer.seconds) / unit, most_nodes)
         bound = max(bound, whole - _TOLERANCE * max(whole, 1.0) if whole < inf else inf)
     return bound * unit
+
+
+def _rows(task: Task, budget_bytes: int, columns: int) -> Rows | None:
+    values = max(task.turn, 1)
+    stages = min(max(columns // (2 * values), 1), task.count - task.turn)
+    return stage_rows(task, budget_bytes, _starts(task, stages), with_again=stages * values * values <= 100_000)
 
 
 def _starts(task: Task, stages: int) -> list[int]:

@@ -5,12 +5,16 @@ The backward is cut into stages. For a stage j and a forward result v, both 0 or
     S[j,v]  v is at hand when the stage begins, made before and read after that moment
     R[j,v]  v is made again in the stage, once at least
     H[j,v]  v is held through the whole stage
+    A[v]    v is made again in the backward, once at least
 
     S[j,v] + R[j,v] >= 1               an operation of the stage reads v
     S[j,u] + R[j,u] >= R[j,v]          v is made from u: u is at hand in the stage, from before or made in it
     S[j,v] + R[j,v] >= S[j+1,v]        what is at hand next was at hand before or made in between
     H[j,v]          >= S[j+1,v] - R[j,v]
     H[j,v]          >= 1 - R[j,v]      the stage is one operation, and that reads v
+
+    sum of R[j,v] over j >= A[v],  S[0,v] + A[v] >= 1 where v is read,  S[0,u] + A[u] >= A[v]
+                                       the same for the backward as one stage; without, halves of stages add up
 
     forward t:   sum of b[v] S[0,v] over v that the forward reads before t only  <=  B - live at t in any plan
     backward p:  sum of b[v] S[j,v] over v that p does not read  <=  B - gradients - what p reads,
@@ -38,6 +42,8 @@ def stage_rows(task: Task, budget_bytes: int, starts: Sequence[int], with_again:
     if staged.is_hopeless():
         return None
     staged.add_forward()
+    if len(starts) > 1:
+        staged.add_whole()
     for stage in range(len(starts)):
         staged.add_stage(stage)
         if with_again:
@@ -79,13 +85,17 @@ class _Staged:
             held = [v for v in self._useful[0] if last[v] < moment]
             self._fit(room, [(self._at_hand[0][v], int(self._task.nbytes[v])) for v in held])
 
+    def add_whole(self) -> None:
+        at_hand = self._at_hand[0]
+        runs = {v: [again[v] for again in self._again if v in again] for v in at_hand}
+        again = {v: self.rows.column(0.0) for v in at_hand if runs[v]}
+        for value, column in again.items():
+            self.rows.at_least(0.0, [*((run, 1.0) for run in runs[value]), (column, -1.0)])
+        self._add_reads(at_hand, again, range(self._task.turn, self._task.count))
+
     def add_stage(self, stage: int) -> None:
         at_hand, again = self._at_hand[stage], self._again[stage]
-        for value in sorted({v for p in range(self._starts[stage], self._ends[stage]) for v in self._reads[p]}):
-            self.rows.at_least(1.0, [(at_hand[value], 1.0), (again.get(value), 1.0)])
-        for value, column in again.items():
-            for source in self._reads[value]:
-                self.rows.at_least(0.0, [(at_hand[source], 1.0), (again.get(source), 1.0), (column, -1.0)])
+        self._add_reads(at_hand, again, range(self._starts[stage], self._ends[stage]))
         if stage == 0:
             return
         for value, column in at_hand.items():
@@ -94,6 +104,13 @@ class _Staged:
         operation = self._starts[stage] - 1
         held = [v for v in at_hand if v not in self._reads[operation]]
         self._fit(self._room_during(operation), [(at_hand[v], int(self._task.nbytes[v])) for v in held])
+
+    def _add_reads(self, at_hand: dict[int, int], again: dict[int, int], operations: range) -> None:
+        for value in sorted({v for operation in operations for v in self._reads[operation]}):
+            self.rows.at_least(1.0, [(at_hand[value], 1.0), (again.get(value), 1.0)])
+        for value, column in again.items():
+            for source in self._reads[value]:
+                self.rows.at_least(0.0, [(at_hand[source], 1.0), (again.get(source), 1.0), (column, -1.0)])
 
     def add_again(self, stage: int) -> None:
         again = self._again[stage]
