@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from math import exp, inf
 from random import Random
 
-import numpy as np
-
 from autockpt.passes.moves import Moves
 from autockpt.passes.sequence import Sequence
 from autockpt.passes.task import Again, Task, peak_bytes
@@ -70,5 +68,6 @@ def _excess(state: Sequence, budget_bytes: int) -> tuple[float, int]:
     highest = int(state.live.max()) - budget_bytes
     if highest <= 0:
         return 0.0, highest
-    width = state.grid.turn + 1
-    return highest + _MEAN / width * float(np.maximum(state.live - budget_bytes, 0).sum()), highest
+    over = state.live[state.live > budget_bytes]
+    total = int(over.sum()) - budget_bytes * len(over)
+    return highest + _MEAN * total / (state.grid.turn + 1), highest

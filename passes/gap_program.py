@@ -56,7 +56,7 @@ def solve(
     best = _rounded(gaps, posed, relaxed, start)
     program = posed.program.fixed_by(relaxed, best.seconds * posed.scale) if best else posed.program
     if best and best.seconds - lp_seconds <= tolerance_seconds:
-        return Answer(best.kept, best.again, best.seconds, lp_seconds, lp_seconds, False, False)
+        return Answer(best.kept, best.again, best.seconds, lp_seconds, lp_seconds, best.seconds <= lp_seconds, False)
     mixed = solve_mixed(program, limit_seconds, tolerance_seconds * posed.scale)
     if mixed.values is not None:
         again, kept = np.zeros(gaps.count, dtype=np.bool_), gaps.free_to_keep.copy()

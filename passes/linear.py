@@ -79,6 +79,7 @@ class Mixed:
     """None where nothing satisfies the constraints, or nothing was found in time."""
     bound: float
     proven: bool
+    """These values are the best, or without values: there are none."""
     timed_out: bool
 
 
@@ -92,7 +93,7 @@ def solve_linear(program: Program) -> Relaxed | None:
     return Relaxed(
         np.array(result.variable_values(variables)),
         float(result.objective_value()),
-        np.array(result.reduced_costs(variables)),
+        np.array(result.reduced_costs(variables)) if result.has_dual_feasible_solution() else np.zeros(len(variables)),
     )
 
 
@@ -103,7 +104,7 @@ def solve_mixed(program: Program, limit_seconds: float, tolerance: float = 0.0) 
     return Mixed(
         values=np.array(result.variable_values(list(model.variables()))) if found else None,
         bound=float(result.best_objective_bound()),
-        proven=result.termination.reason is mathopt.TerminationReason.OPTIMAL,
+        proven=result.termination.reason in (mathopt.TerminationReason.OPTIMAL, mathopt.TerminationReason.INFEASIBLE),
         timed_out=result.termination.limit is mathopt.Limit.TIME,
     )
 
