@@ -77,6 +77,8 @@ def compile_graph(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Op
         device=_profile(options, device),
         lowering=Lowering(options.lower),
         threads=torch.get_num_threads(),
+        planner=options.planner,
+        solve_seconds=options.solve_seconds,
         margin=CHECKED_MARGIN if closed else UNCHECKED_MARGIN,
     )
     inner = CompileInOrder(frozenset(options.inductor_patches()))

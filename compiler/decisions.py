@@ -13,6 +13,7 @@ from autockpt.breakdown import breakdown
 from autockpt.dry_run import Lowered
 from autockpt.passes.decide import Decision
 from autockpt.passes.forecast import Forecast
+from autockpt.passes.gap import Gap
 from autockpt.passes.plan import Outcome, Plan
 from autockpt.report import as_json, one_line, tensor_table
 
@@ -23,9 +24,8 @@ log = logging.getLogger("autockpt")
 class Looking:
     """What was seen of plans that were lowered before they were compiled."""
 
-    lowered: dict[frozenset[str], Lowered] = field(default_factory=dict)
-    """By what a plan keeps."""
-    seconds: dict[frozenset[str], float] = field(default_factory=dict)
+    lowered: dict[Plan, Lowered] = field(default_factory=dict)
+    seconds: dict[Plan, float] = field(default_factory=dict)
     """Of each lowering, likewise."""
     trouble: str = ""
     """Why a lowered step could not be looked at."""
@@ -60,7 +60,7 @@ class GraphDecision:
     @property
     def lowered(self) -> Lowered | None:
         """The lowered step, run dry; None where it was not looked at."""
-        return self.looking.lowered.get(self.plan.kept)
+        return self.looking.lowered.get(self.plan)
 
     @property
     def lowered_bytes(self) -> int | None:
@@ -70,7 +70,7 @@ class GraphDecision:
     @property
     def loop_seconds(self) -> float:
         """Spent on lowering plans that were not taken: the one that was is found in Inductor's cache."""
-        return sum(seconds for kept, seconds in self.looking.seconds.items() if kept != self.plan.kept)
+        return sum(seconds for plan, seconds in self.looking.seconds.items() if plan != self.plan)
 
     @property
     def budget_bytes(self) -> int:
@@ -87,6 +87,11 @@ class GraphDecision:
     @property
     def recompute_seconds(self) -> float:
         return self.decision.forecast.recompute_seconds
+
+    @property
+    def gap(self) -> Gap:
+        """How far the plan may be from the best within its budget, by the cost model."""
+        return self.decision.gap
 
     @property
     def planning_seconds(self) -> float:

@@ -15,9 +15,9 @@ import torch._inductor
 from autockpt.budget import ACCEPTED, check_budget
 from autockpt.cost_models import ProfileError, load_profile
 from autockpt.errors import OptionError
+from autockpt.passes.frontier import PLANNERS
 from autockpt.sizes import parse_size
 
-PLANNERS = ("auto", "min_cut")
 LOWERINGS = ("inductor", "eager")
 ON_INFEASIBLE = ("error", "minimum")
 

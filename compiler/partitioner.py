@@ -113,22 +113,22 @@ class _Writer:
 
     def __init__(self, gm: fx.GraphModule, outputs: int, parameters: Sequence[int]) -> None:
         self._gm, self._outputs, self._parameters = gm, outputs, parameters
-        self._written: dict[frozenset[str], Modules] = {}
+        self._written: dict[Plan, Modules] = {}
         self.looking = Looking()
 
     def __call__(self, plan: Plan) -> Modules:
-        if plan.kept not in self._written:
+        if plan not in self._written:
             modules = split(self._gm, plan, self._outputs, self._parameters)
             verify_modules(self._gm, plan, *modules)
             mark_planned(*modules)
-            self._written[plan.kept] = modules
-        return self._written[plan.kept]
+            self._written[plan] = modules
+        return self._written[plan]
 
     def look(self, plan: Plan, look: Looker) -> int:
         started = time.perf_counter()
         lowered = look(self(plan), self._outputs, mutations_returned(self._gm), self._parameters)
-        self.looking.lowered[plan.kept] = lowered
-        self.looking.seconds[plan.kept] = time.perf_counter() - started
+        self.looking.lowered[plan] = lowered
+        self.looking.seconds[plan] = time.perf_counter() - started
         return lowered.peak_bytes
 
 

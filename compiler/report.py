@@ -18,7 +18,8 @@ def one_line(decision: Decision, name: str) -> str:
     return (
         f"{name}: peak {format_size(forecast.peak_bytes)}{seen} of a budget of {format_size(decision.budget_bytes)}, "
         f"{len(decision.plan.kept)} tensors ({format_size(forecast.kept_bytes)}) kept, "
-        f"{forecast.recompute_share:.1%} of the step recomputed, planned in {decision.planning_seconds:.2f} s"
+        f"{forecast.recompute_share:.1%} of the step recomputed ({decision.candidate.method}, {decision.gap}), "
+        f"planned in {decision.planning_seconds:.2f} s"
     )
 
 
@@ -90,6 +91,9 @@ def as_json(decision: Decision, name: str) -> dict[str, Any]:
         "recompute_seconds": forecast.recompute_seconds,
         "step_seconds": forecast.step_seconds,
         "planning_seconds": decision.planning_seconds,
+        "planner": decision.candidate.method,
+        "timed_out": decision.frontier.timed_out,
+        "gap": decision.gap.as_json(),
         "at_peak": breakdown_json(decision),
         "pinned": {k: v for k, v in decision.problem.pinned.items() if k in decision.plan.kept},
         "kept": {name: decision.problem.graph.bytes_of(name) for name in sorted(decision.plan.kept)},

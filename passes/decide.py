@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from autockpt.cost_models import DeviceProfile
 from autockpt.passes.forecast import Forecast
-from autockpt.passes.frontier import Candidate, Frontier
+from autockpt.passes.candidate import Candidate
+from autockpt.passes.frontier import Frontier
+from autockpt.passes.gap import Gap
 from autockpt.passes.joint import JointGraph
 from autockpt.passes.layout import copied_bytes
+from autockpt.passes.no_collection import no_collection
 from autockpt.passes.pins import find_pins
 from autockpt.passes.plan import Lowering, Outcome, Plan, Problem
 from autockpt.passes.price import find_workspaces, price
@@ -42,6 +46,8 @@ class Setup:
     device: DeviceProfile
     lowering: Lowering = Lowering.INDUCTOR
     threads: int = 1
+    planner: str = "auto"
+    solve_seconds: float = 10.0
     margin: float = UNCHECKED_MARGIN
 
 
@@ -93,6 +99,17 @@ class Decision:
             looks=looks,
         )
 
+    @cached_property
+    def gap(self) -> Gap:
+        """How far this plan may be from the best within its budget."""
+        fastest, budget = self.frontier.fastest.seconds, self.budget_bytes
+        return Gap(
+            overhead_seconds=max(self.candidate.seconds - fastest, 0.0),
+            bound_seconds=min(self.frontier.bound_seconds(budget), self.candidate.seconds) - fastest,
+            class_bound_seconds=min(self.frontier.class_bound_seconds(budget), self.candidate.seconds) - fastest,
+            step_seconds=sum(self.problem.seconds.values()) + self.candidate.seconds,
+        )
+
     @property
     def floor_bytes(self) -> int:
         """The lowest peak of all plans in question; looked for when first asked."""
@@ -107,7 +124,12 @@ class Decision:
 def decide(graph: JointGraph, setup: Setup) -> Decision:
     """The fastest plan that fits, or the lowest peak there is, with the outcome saying which."""
     started = time.perf_counter()
-    frontier = Frontier(pose(graph, setup))
+    with no_collection():
+        return _decide(graph, setup, started)
+
+
+def _decide(graph: JointGraph, setup: Setup, started: float) -> Decision:
+    frontier = Frontier(pose(graph, setup), setup.planner, setup.solve_seconds)
     budget_bytes = _resolve(setup.budget, frontier)
     found = frontier.within(budget_bytes)
     chosen = found or frontier.lowest
@@ -134,8 +156,8 @@ def pose(graph: JointGraph, setup: Setup) -> Problem:
         workspace=find_workspaces(graph, setup.threads),
         standing_bytes=copied_bytes(graph, setup.lowering) + _UNSEEN_BYTES,
         margin=setup.margin if setup.lowering is Lowering.INDUCTOR else 0.0,
-        # A kept byte is written once and read once more than one that stays inside a kernel.
-        seconds_per_byte=2.0 / setup.device.bytes_per_second,
+        # A kept byte is written once and read once more than one that stays inside a kernel; unfused, all are.
+        seconds_per_byte=2.0 / setup.device.bytes_per_second if setup.lowering is Lowering.INDUCTOR else 0.0,
     )
 
 

@@ -95,6 +95,13 @@ class Simulator:
     def peak_bytes(self, plan: Plan) -> int:
         return max(self._live(*self._forward(plan)), self._live(*self._backward(plan)))
 
+    def launches(self, plan: Plan) -> list[tuple[Lowered, list[int]]]:
+        """Both passes as kernels, with all the bytes that live during each launch."""
+        passes = [self._forward(plan), self._backward(plan)]
+        return [
+            (lowered, [self._with_margin(live) + base for live in replayed.live]) for lowered, replayed, base in passes
+        ]
+
     def recompute_seconds(self, plan: Plan) -> float:
         """Seconds of what runs more often than once in the step."""
         required = self.problem.graph.required_forward

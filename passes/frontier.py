@@ -1,151 +1,198 @@
-"""The plans worth having: priced cuts at every price that matters, and blends of neighbouring ones.
+"""The plans in question, and which of them is taken for a budget.
 
-One price moves all identical layers at once, so the cuts alone leave large steps between one peak and the
-next. A blend is a cut with two prices, one for the early part of the forward and one for the late part.
-Both ways round are of use: late layers that are kept cost nothing where the peak is the last layer's own,
-and early layers that are kept shorten the recomputation that runs beside all gradients.
-
-The family of plans depends on the graph alone, never on the budget. The fastest member that fits is taken,
-so a larger budget can never give a slower plan.
+Three planners: cuts at every price that matters, nested plans below the block floor, and the gap program at a ladder
+of budgets. Cuts, nested plans and the ladder depend on the graph alone, never on the budget, and the fastest plan of
+all that fit is taken, so a larger budget never gives a slower plan. Most rungs are never solved: a rung whose bound
+is no better than what is at hand cannot help.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
-from math import sqrt
+from math import inf
 
+from autockpt.passes.candidate import Candidate
 from autockpt.passes.forecast import Simulator
+from autockpt.passes.gap_search import GapSearch
+from autockpt.passes.hull import Hull
 from autockpt.passes.joint import Role, Trait
-from autockpt.passes.min_cut import PricedCut
+from autockpt.passes.nested import Nest, nests
 from autockpt.passes.plan import Plan, Problem
 from autockpt.passes.schedule import Scheduler, leaves_first, traced_order
+from autockpt.passes.small import SmallSearch
+from autockpt.passes.unavoidable import standing_bytes
 
-_STEPS = 24
-"""Into so many steps blends divide the way from the most bytes kept to the least, each way round."""
-_STEEP = 1000.0
-"""At so many times the average seconds per byte nothing is kept but what is tiny or pinned."""
+PLANNERS = ("auto", "gap_program", "min_cut")
+"""By what they add to the one after them: exact search and nested plans, the gap program, cuts."""
 
-
-@dataclass(frozen=True)
-class Candidate:
-    plan: Plan
-    kept_bytes: int
-    seconds: float
-    """Of recomputation."""
+_RUNGS = 24
+"""Of the ladder of budgets, from the fastest plan's peak down to what no plan can avoid."""
+_LARGE = 4000
+"""Values from which a graph gets a quarter of the rungs."""
 
 
 class Frontier:
     """All candidates of a problem, their peaks forecast only when asked for."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, planner: str = "auto", solve_seconds: float = 10.0) -> None:
         self.problem = problem
+        self._planner = planner
         self.simulator = Simulator(problem)
-        self._cut = PricedCut(problem)
-        self._scheduler = Scheduler(problem.graph, self._order())
-        self._peaks: dict[frozenset[str], int] = {}
-        self._held = problem.graph.given_bytes
-
-    def _order(self) -> tuple[str, ...]:
-        """Only a backward without side effects may run in another order than autograd traced."""
-        fixed = {Trait.MUTATES, Trait.EFFECT, Trait.COLLECTIVE, Trait.RANDOM, Trait.SEED}
-        graph = self.problem.graph
-        if any(value.role is Role.BACKWARD and value.traits & fixed for value in graph.values):
-            return traced_order(graph)
-        return leaves_first(graph)
+        self._order = _order(problem)
+        self._scheduler = Scheduler(problem.graph, self._order)
+        self._solve_seconds = solve_seconds
+        self._peaks: dict[Plan, int] = {}
+        self._climbed: dict[int, Candidate | None] = {}
+        self._nested: dict[Nest, Candidate] = {}
+        self._bounds: dict[int, float] = {}
+        self._standing_bytes = standing_bytes(problem)
+        self._free = frozenset(problem.graph.by_name[name].storage for name in problem.graph.forward_outputs)
 
     @cached_property
-    def candidates(self) -> tuple[Candidate, ...]:
-        """Fastest first; among equals the one that keeps less."""
-        cuts = self._cuts
-        blends = (blend for number in range(len(cuts) - 1) for blend in self._blends(number))
-        every = {candidate.plan.kept: candidate for candidate in (*blends, *cuts)}
-        return tuple(sorted(every.values(), key=lambda c: (c.seconds, c.kept_bytes, sorted(c.plan.kept))))
+    def _small(self) -> SmallSearch | None:
+        return SmallSearch.of(self.problem, self._order) if self._planner == "auto" else None
+
+    @cached_property
+    def hull(self) -> Hull:
+        return Hull(self.problem, lambda kept: self._candidate(self._scheduler(kept), "cut"))
 
     @property
     def fastest(self) -> Candidate:
-        return self._cuts[0]
+        return self.hull.cuts[0]
 
     @cached_property
     def lowest(self) -> Candidate:
         """The candidate with the lowest peak; the fastest of those."""
-        best = min(self._cuts, key=lambda c: (self.peak_bytes(c), c.seconds))
-        for candidate in self.candidates:
-            if self._held + candidate.kept_bytes < self.peak_bytes(best):
-                best = min(best, candidate, key=lambda c: (self.peak_bytes(c), c.seconds))
-        return best
+        if self._small is not None and (plan := self._small.lowest(self.peak_bytes(self.fastest))):
+            return self._candidate(plan, "exact")
+        nested = map(self._nest, self._nests) if self._planner == "auto" else ()
+        return min((*self.hull.cuts, *nested), key=lambda c: (self.peak_bytes(c), c.seconds))
 
     def within(self, budget_bytes: int) -> Candidate | None:
         """The fastest candidate whose peak fits."""
         if self.peak_bytes(self.fastest) <= budget_bytes:
             return self.fastest
-        for candidate in self.candidates:
-            if self._held + candidate.kept_bytes <= budget_bytes and self.peak_bytes(candidate) <= budget_bytes:
-                return candidate
-        return None
+        if self._planner == "min_cut":
+            return self._from_cuts(budget_bytes, None)
+        if self._small is not None:
+            plan, proven = self._small(budget_bytes)
+            if proven:
+                return self._candidate(plan, "exact") if plan else None
+        return self._search(budget_bytes)
+
+    def _search(self, budget_bytes: int) -> Candidate | None:
+        best = None
+        for number, rung in enumerate(self._rungs_below(budget_bytes)):
+            if number and self._cannot_beat(best, rung):
+                break
+            best = _faster(best, self._climb(rung))
+            if not number:
+                best = _faster(best, self._from_cuts(budget_bytes, best))
+        best = _faster(best, self._from_cuts(budget_bytes, best))
+        return best if self._planner == "gap_program" else _faster(best, self._from_nests(budget_bytes, best))
+
+    def bound_seconds(self, budget_bytes: int) -> float:
+        """What no plan at all has less of."""
+        return self.hull.bound_seconds(budget_bytes - self._standing_bytes)
+
+    def class_bound_seconds(self, budget_bytes: int) -> float:
+        """What no plan of the gap program's class has less of: the forward once, what is recomputed once."""
+        if budget_bytes not in self._bounds:
+            self._bounds[budget_bytes] = self.gap_search.bound_seconds(budget_bytes)
+        return max(self._bounds[budget_bytes], self.bound_seconds(budget_bytes))
 
     def next_faster_bytes(self, candidate: Candidate) -> int | None:
-        """The lowest peak of all candidates that are faster than this one; None where none is."""
-        faster = [other for other in (*self._cuts, *self.candidates) if other.seconds < candidate.seconds]
-        return min((self.peak_bytes(other) for other in faster), default=None)
+        """The lowest peak of all known plans that are faster than this one; None where none is."""
+        known = (*self.hull.cuts, *self._nested.values(), *filter(None, self._climbed.values()))
+        return min((self.peak_bytes(other) for other in known if other.seconds < candidate.seconds), default=None)
 
     def peak_bytes(self, candidate: Candidate) -> int:
-        kept = candidate.plan.kept
-        if kept not in self._peaks:
-            self._peaks[kept] = self.simulator.peak_bytes(candidate.plan)
-        return self._peaks[kept]
-
-    def _candidate(self, kept: frozenset[str]) -> Candidate:
-        plan = self._scheduler(kept)
-        kept_bytes = sum(self.problem.graph.bytes_of(name) for name in kept)
-        return Candidate(plan, kept_bytes, self.simulator.recompute_seconds(plan))
+        if candidate.plan not in self._peaks:
+            self._peaks[candidate.plan] = self.simulator.peak_bytes(candidate.plan)
+        return self._peaks[candidate.plan]
 
     @property
-    def _steepest(self) -> float:
-        return max(_STEEP * self._cut.seconds_per_byte, 2 * self.problem.seconds_per_byte)
+    def timed_out(self) -> bool:
+        """Whether a solver's time limit had a say: another run may then find another plan."""
+        return "gap_search" in vars(self) and self.gap_search.timed_out
 
     @cached_property
-    def _cuts(self) -> list[Candidate]:
-        """The lower hull of seconds over bytes: the cut at every price at which the cut changes."""
-        found: dict[frozenset[str], Candidate] = {}
+    def gap_search(self) -> GapSearch:
+        return GapSearch(
+            self.problem,
+            self._order,
+            self.simulator,
+            lambda kept, durable: self._candidate(self._scheduler(kept, durable), "gap program"),
+            self.fastest,
+            self._solve_seconds,
+        )
 
-        def at(price: float) -> Candidate:
-            kept = self._cut.kept(price)
-            if kept not in found:
-                found[kept] = self._candidate(kept)
-            return found[kept]
+    def _rungs_below(self, budget_bytes: int) -> Iterator[int]:
+        """Budgets of the ladder, the highest that is not above this one first."""
+        top, bottom = self.peak_bytes(self.fastest), self.gap_search.least_bytes
+        count = _RUNGS if len(self.problem.graph.values) < _LARGE else _RUNGS // 4
+        rungs = (bottom + (top - bottom) * rung // count for rung in range(count - 1, -1, -1))
+        return (rung for rung in rungs if rung <= budget_bytes)
 
-        # From the price of memory traffic upwards: below it, keeping more would be no faster.
-        pending = [(at(self.problem.seconds_per_byte), at(self._steepest))]
-        while pending:
-            more, less = pending.pop()
-            if more is less or more.kept_bytes <= less.kept_bytes:
-                continue
-            between = at(_break_even(more, less))
-            if between is not more and between is not less:
-                pending += [(more, between), (between, less)]
-        return sorted(found.values(), key=lambda c: (c.seconds, c.kept_bytes))
+    def _climb(self, rung: int) -> Candidate | None:
+        if rung not in self._climbed:
+            found = self.gap_search(rung)
+            self._climbed[rung] = found[0] if found else None
+            if found:
+                self._peaks[found[0].plan] = found[1]
+        return self._climbed[rung]
 
-    def _blends(self, number: int) -> Iterator[Candidate]:
-        """Candidates between one cut and the next, as many as the bytes between them deserve."""
-        more, less = self._cuts[number : number + 2]
-        span = max(self._cuts[0].kept_bytes - self._cuts[-1].kept_bytes, 1)
-        steps = (more.kept_bytes - less.kept_bytes) * _STEPS // span
-        cheap, dear = self._price(number), self._price(number + 1)
-        for step in range(1, steps + 1):
-            share = step / (steps + 1)
-            yield self._candidate(self._cut.kept(cheap, dear, share))
-            yield self._candidate(self._cut.kept(dear, cheap, share))
+    def _cannot_beat(self, best: Candidate | None, rung: int) -> bool:
+        """Whether neither this rung nor any below it has a faster plan."""
+        known = best.seconds if best else inf
+        return self.bound_seconds(rung) >= known or self.class_bound_seconds(rung) >= known
 
-    def _price(self, number: int) -> float:
-        """A price well inside the range in which this cut is the best."""
-        cuts = self._cuts
-        low = _break_even(*cuts[number - 1 : number + 1]) if number else self.problem.seconds_per_byte
-        high = _break_even(*cuts[number : number + 2]) if number + 1 < len(cuts) else self._steepest
-        return sqrt(low * high)
+    def _from_cuts(self, budget_bytes: int, best: Candidate | None) -> Candidate | None:
+        room = budget_bytes - self._standing_bytes
+        for cut in self.hull.cuts:
+            if best is not None and cut.seconds >= best.seconds:
+                return None
+            if cut.kept_bytes <= room and self.peak_bytes(cut) <= budget_bytes:
+                return cut
+        return None
+
+    def _from_nests(self, budget_bytes: int, best: Candidate | None) -> Candidate | None:
+        """The fastest nested plan that fits, if it is faster than the best."""
+        room, known = budget_bytes - self._standing_bytes, best.seconds if best else inf
+        likely = [(self._added_bytes(nest.kept), nest) for nest in self._nests]
+        likely = [(size, nest) for size, nest in likely if size <= room and self.hull.bound_seconds(size) < known]
+        plans = sorted((self._nest(nest) for _, nest in likely), key=lambda c: (c.seconds, c.kept_bytes))
+        faster = (candidate for candidate in plans if candidate.seconds < known)
+        return next((candidate for candidate in faster if self.peak_bytes(candidate) <= budget_bytes), None)
+
+    @cached_property
+    def _nests(self) -> tuple[Nest, ...]:
+        return tuple(nests(self.problem, self.fastest.plan.kept, self.hull.cuts[-1].plan.kept))
+
+    def _nest(self, nest: Nest) -> Candidate:
+        if nest not in self._nested:
+            self._nested[nest] = self._candidate(self._scheduler(nest.kept, nest.durable), "nested")
+        return self._nested[nest]
+
+    def _candidate(self, plan: Plan, method: str) -> Candidate:
+        kept_bytes = self._added_bytes(plan.kept)
+        seconds = self.simulator.recompute_seconds(plan)
+        return Candidate(plan, kept_bytes, seconds, seconds + kept_bytes * self.problem.seconds_per_byte, method)
+
+    def _added_bytes(self, kept: frozenset[str]) -> int:
+        return sum(self.problem.graph.bytes_of(name) for name in kept if name not in self._free)
 
 
-def _break_even(more: Candidate, less: Candidate) -> float:
-    """The price at which neither is better."""
-    return (less.seconds - more.seconds) / max(more.kept_bytes - less.kept_bytes, 1)
+def _faster(one: Candidate | None, other: Candidate | None) -> Candidate | None:
+    if one is None or other is None:
+        return one or other
+    return other if other.seconds < one.seconds else one
+
+
+def _order(problem: Problem) -> tuple[str, ...]:
+    """Only a backward without side effects may run in another order than autograd traced."""
+    fixed = {Trait.MUTATES, Trait.EFFECT, Trait.COLLECTIVE, Trait.RANDOM, Trait.SEED}
+    if any(value.role is Role.BACKWARD and value.traits & fixed for value in problem.graph.values):
+        return traced_order(problem.graph)
+    return leaves_first(problem.graph)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from autockpt.passes.joint import JointGraph, Role, Trait
+from autockpt.passes.min_cut import demanded
 from autockpt.passes.plan import Plan, Problem
 from autockpt.passes.schedule import Scheduler, leaves_first, traced_order
 
@@ -29,7 +30,7 @@ def completed(problem: Problem, names: Collection[str]) -> frozenset[str]:
     wanted = _keepable(problem, names)
     kept: set[str] = set()
     seen: set[str] = set()
-    stack = sorted(problem.graph.backward_reads)
+    stack = sorted(demanded(problem))
     while stack:
         name = stack.pop()
         value = problem.graph.by_name[name]

@@ -26,6 +26,20 @@ class NoCut(Exception):
     """Something that may be neither kept nor recomputed stands between forward and backward."""
 
 
+def demanded(problem: Problem) -> frozenset[str]:
+    """What must be at hand: what the backward reads, and what the user tagged MUST_SAVE and it is made from."""
+    graph = problem.graph
+    asked = set(graph.backward_reads)
+    stack = list(asked)
+    while stack:
+        name = stack.pop()
+        if name not in graph.required_forward:
+            fresh = set(graph.by_name[name].inputs) - asked
+            stack.extend(fresh)
+            asked |= {source for source in fresh if Trait.MUST_SAVE in graph.by_name[source].traits}
+    return frozenset(asked)
+
+
 class PricedCut:
     """Cuts of one problem at many prices; the graph is built once."""
 
@@ -38,7 +52,7 @@ class PricedCut:
         self._source, self._sink = 2 * count, 2 * count + 1
         every = np.arange(count)
         reads = [(number[name], number[value.name]) for value in self._values for name in value.inputs]
-        self._ties = np.array(sorted(number[name] for name in self._demanded()), dtype=np.int64)
+        self._ties = np.array(sorted(number[name] for name in demanded(problem)), dtype=np.int64)
         pairs = np.array(reads, dtype=np.int64).reshape(-1, 2)
         self._tails = np.concatenate([np.full(count, self._source), 2 * every, 2 * pairs[:, 0] + 1, 2 * self._ties + 1])
         self._heads = np.concatenate([2 * every, 2 * every + 1, 2 * pairs[:, 1], np.full(len(self._ties), self._sink)])
@@ -50,19 +64,6 @@ class PricedCut:
     def seconds_per_byte(self) -> float:
         """All that could be recomputed over all that could be kept."""
         return float(self._seconds[np.isfinite(self._seconds)].sum()) / max(self._total, 1.0)
-
-    def _demanded(self) -> frozenset[str]:
-        """What must be at hand: what the backward reads, and what the user tagged MUST_SAVE and it is made from."""
-        graph = self._problem.graph
-        asked = set(graph.backward_reads)
-        stack = list(asked)
-        while stack:
-            name = stack.pop()
-            if name not in graph.required_forward:
-                fresh = set(graph.by_name[name].inputs) - asked
-                stack.extend(fresh)
-                asked |= {source for source in fresh if Trait.MUST_SAVE in graph.by_name[source].traits}
-        return frozenset(asked)
 
     def _recompute_seconds(self, name: str) -> float:
         if name in self._problem.pinned or self._problem.graph.by_name[name].role.is_given:
@@ -92,7 +93,9 @@ class PricedCut:
         prices = np.full(len(self._bytes), price)
         if late_price is not None:
             prices[np.cumsum(np.where(np.isfinite(self._bytes), self._bytes, 0.0)) > border * self._total] = late_price
-        costs = np.concatenate([self._seconds, self._bytes * prices])
+        keeping = np.full(len(self._bytes), np.inf)
+        np.multiply(self._bytes, prices, out=keeping, where=np.isfinite(self._bytes))
+        costs = np.concatenate([self._seconds, keeping])
         finite = costs[np.isfinite(costs)]
         scale = _RESOLUTION / max(float(finite.sum()), 1e-30)
         capacities = np.full(len(self._tails), _INFINITE, dtype=np.int64)

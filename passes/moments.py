@@ -1,4 +1,4 @@
-"""What is live in every plan of a task, moment by moment, and which forward values can matter to the rest.
+"""What is live in every plan of a task, moment by moment, and how long a forward value can matter.
 
 A forward result that `stays` is at hand from its making to the end and is never made again. Every other is held beyond
 its last forward read only where a plan chooses so. Backward results are made once: their lives are given.
@@ -43,20 +43,18 @@ def moments(task: Task) -> Moments:
     return Moments(forward_last, live[:turn], live[turn:], np.cumsum(before)[turn:end])
 
 
-def useful(task: Task) -> list[frozenset[int]]:
-    """For each backward operation, and for the end: forward results that it or a later one may need at hand.
+def useful_until(task: Task) -> list[int]:
+    """The last backward operation that may need each forward result at hand; -1 for those that none does.
 
-    Those that they read, and those that a recomputation may read. What stays is always at hand and not listed.
+    It reads the result, or a recomputation for it may. What stays is always at hand and counts as never needed.
     """
-    found: set[int] = set()
-    listed: list[frozenset[int]] = [frozenset()]
+    until = [-1] * task.turn
     for operation in range(task.count - 1, task.turn - 1, -1):
         ahead = list(task.reads[operation])
         while ahead:
             value = ahead.pop()
-            if value < task.turn and value not in found and not task.stays[value]:
-                found.add(value)
+            if value < task.turn and until[value] < 0 and not task.stays[value]:
+                until[value] = operation
                 if not task.pinned[value]:
                     ahead.extend(task.reads[value])
-        listed.append(frozenset(found))
-    return listed[::-1]
+    return until

@@ -62,8 +62,17 @@ def schedule(graph: JointGraph, kept: Iterable[str], order: Sequence[str]) -> Pl
     return Scheduler(graph, order)(kept)
 
 
+_ORDINARY = 2
+_DURABLE = 1
+
+
 class Scheduler:
-    """Turns many kept sets of one graph into plans."""
+    """Turns many kept sets of one graph into plans.
+
+    What is missing is recomputed just before its first use, and held to its last. With `durable` values, a missing
+    segment is rebuilt in two steps: a value survives its own recomputation unless a durable one stands between it and
+    what was asked for. Then only the durable one is held, and the rest is computed again, a second time, from there.
+    """
 
     def __init__(self, graph: JointGraph, order: Sequence[str]) -> None:
         self._names = [value.name for value in graph.values]
@@ -72,18 +81,20 @@ class Scheduler:
         self._given = [value.role.is_given for value in graph.values]
         self._order = [self._position[name] for name in (*order, *graph.backward_outputs)]
 
-    def __call__(self, kept: Iterable[str]) -> Plan:
+    def __call__(self, kept: Iterable[str], durable: Iterable[str] = ()) -> Plan:
         kept = frozenset(kept)
         available = list(self._given)
         for name in kept:
             available[self._position[name]] = True
+        lasting = frozenset(self._position[name] for name in durable)
+        fetch = self._fetch_in_steps if lasting else self._fetch
         backward: list[int] = []
         for number in self._order:
             if not available[number]:
-                backward.extend(self._fetch(number, available))
+                backward.extend(fetch(number, available, lasting))
         return Plan(kept, tuple(self._names[number] for number in backward))
 
-    def _fetch(self, number: int, available: list[bool]) -> list[int]:
+    def _fetch(self, number: int, available: list[bool], _: frozenset[int]) -> list[int]:
         """This value and all that is missing for it, in the order of the graph."""
         available[number] = True
         missing = [number]
@@ -93,4 +104,18 @@ class Scheduler:
                     available[source] = True
                     missing.append(source)
         missing.sort()
+        return missing
+
+    def _fetch_in_steps(self, number: int, available: list[bool], durable: frozenset[int]) -> list[int]:
+        """The same, but what lies behind a durable value is forgotten again."""
+        missing = self._fetch(number, available, durable)
+        reach = {number: _ORDINARY}
+        for found in reversed(missing):
+            level = _DURABLE if found in durable else _ORDINARY
+            available[found] = level <= reach[found]
+            onward = min(level, reach[found])
+            for source in self._inputs[found]:
+                # Kept and given values are not in the way of anything: they were there before.
+                if source < found and onward > reach.get(source, 0):
+                    reach[source] = onward
         return missing

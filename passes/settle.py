@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from autockpt.passes.decide import Budget, Decision, Look
-from autockpt.passes.frontier import Candidate, Frontier
+from autockpt.passes.candidate import Candidate
+from autockpt.passes.frontier import Frontier
 from autockpt.passes.plan import Plan
 
 ROUNDS = 3
@@ -61,14 +62,14 @@ def _next(frontier: Frontier, cap: int, looks: list[Look], is_last: bool) -> Can
     last = looks[-1]
     error = last.needed_bytes - last.forecast_bytes
     fitting = [seen.forecast_bytes for seen in looks if seen.needed_bytes <= cap]
-    known = {look.candidate.plan.kept for look in looks}
+    known = {look.candidate.plan for look in looks}
     if last.needed_bytes > cap:
         target = (max(fitting) + last.forecast_bytes) // 2 if fitting else cap - error
         found = frontier.within(min(target, last.forecast_bytes - 1)) or frontier.lowest
-        if not fitting and (is_last or found.plan.kept in known):
+        if not fitting and (is_last or found.plan in known):
             found = frontier.lowest
     elif last.needed_bytes < _UNUSED * cap and last.candidate.seconds > frontier.fastest.seconds:
         found = frontier.within(cap - error) or last.candidate
     else:
         return None
-    return None if found.plan.kept in known else found
+    return None if found.plan in known else found

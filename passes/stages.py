@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autockpt.passes.moments import Moments, moments, useful
+from autockpt.passes.moments import Moments, moments, useful_until
 from autockpt.passes.rows import Rows
 from autockpt.passes.task import Task
 
@@ -57,7 +57,8 @@ class _Staged:
         self._ends = [*starts[1:], task.count]
         self._starts = starts
         self._live: Moments = moments(task)
-        self._useful = [sorted(found) for found in (useful(task)[start - task.turn] for start in starts)]
+        until = useful_until(task)
+        self._useful = [[v for v in range(task.turn) if until[v] >= start] for start in starts]
         self._reads = [tuple(v for v in sources if v < task.turn and not task.stays[v]) for sources in task.reads]
         self.rows = Rows()
         self._at_hand = [{v: self.rows.column(0.0) for v in found} for found in self._useful]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from math import inf
 
-from autockpt.passes.moments import moments, useful
+from autockpt.passes.moments import moments, useful_until
 from autockpt.passes.task import Task
 
 State = tuple[int, int]
@@ -26,7 +26,8 @@ class States:
         self.costs = [inf if task.pinned[v] else float(task.costs[v]) for v in range(turn)]
         self._nbytes = task.nbytes[:turn].tolist()
         self._reads = [_mask(v for v in sources if v < turn) & loose for sources in task.reads]
-        self._useful = [_mask(found) for found in useful(task)]
+        until = useful_until(task)
+        self._useful = [_mask(v for v in range(turn) if until[v] >= at) for at in range(turn, task.count + 1)]
         self._forward_room = [budget_bytes - int(b) for b in live.during_forward]
         self._backward_room = [budget_bytes - int(b) for b in live.during_backward]
         self._again_room = [budget_bytes - int(b) for b in live.before_backward]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from torch import fx
@@ -22,8 +23,9 @@ def verify(problem: Problem, plan: Plan) -> None:
     _refuse({name for name in plan.kept if values[name].role is not Role.FORWARD}, "is kept but is no forward value")
     _refuse({name for name in plan.backward if name in problem.pinned}, "is pinned but recomputed")
     _runs_in_order(problem, plan)
-    counts = {name: plan.backward.count(name) for name, value in values.items() if value.role is Role.BACKWARD}
-    _refuse({name for name, count in counts.items() if count > 1}, "is a backward operation that runs twice")
+    counts = Counter(plan.backward)
+    twice = {name for name, count in counts.items() if count > 1 and values[name].role is Role.BACKWARD}
+    _refuse(twice, "is a backward operation that runs twice")
     # Dead backward operations may be left out, but side effects may not.
     effects = {name for name, value in values.items() if value.role is Role.BACKWARD and value.traits}
     _refuse(effects - set(plan.backward), "is a backward operation that never runs")

@@ -70,7 +70,7 @@ def problem(
         seconds={v.name: 0.0 if v.role.is_given else 1.0 for v in graph.values} | dict(seconds or {}),
         pinned=pinned or {},
         lowering=lowering,
-        seconds_per_byte=1e-12,
+        seconds_per_byte=1e-12 if lowering is Lowering.INDUCTOR else 0.0,
     )
 
 

@@ -38,5 +38,5 @@ def test_a_chain_of_equal_layers_has_plans_between_all_and_nothing() -> None:
 
 def test_the_peak_of_a_candidate_is_the_forecast_of_its_plan() -> None:
     frontier = Frontier(problem(chain(8)))
-    for candidate in frontier.candidates:
+    for candidate in (*frontier.hull.cuts, frontier.lowest):
         assert frontier.peak_bytes(candidate) == forecast(frontier.problem, candidate.plan).peak_bytes

@@ -1,0 +1,96 @@
+"""Plans below the block floor: few waists kept, the others rebuilt from further back, what lies between twice.
+
+With m waists kept out of n, the segment between two of them is computed again as a whole when its backward begins,
+but only its durable values are held; each block of it is computed once more from there. Kept and held bytes together
+are least near m = √n, and so grow no faster than the square root of depth.
+
+The backward of the last part of the forward comes first, when nothing has been rebuilt yet: what is kept there is
+gone again before it is in the way. So there are also plans that are nested only up to a border, and richer after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from autockpt.passes.crossings import Crossings, narrow_moments
+from autockpt.passes.joint import JointGraph, Role
+from autockpt.passes.keeping import completed
+from autockpt.passes.plan import Problem
+
+_COUNTS = 8
+"""How many numbers of kept waists are tried, evenly in the logarithm."""
+_BORDERS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.35, 0.2)
+"""Shares of the forward before the border."""
+
+_FEW, _MANY = 4, 64
+"""Valleys below which a graph has none to speak of; moments that then stand for all."""
+
+
+@dataclass(frozen=True)
+class Nest:
+    """Not yet a plan: what it keeps, and what it holds once it is rebuilt."""
+
+    kept: frozenset[str]
+    durable: frozenset[str]
+
+
+def nests(problem: Problem, fastest: frozenset[str], lowest_cut: frozenset[str]) -> Iterator[Nest]:
+    """Every so many waists kept, one of two kinds of durable values between them, the fastest plan after a border."""
+    crossing, width = _waists(problem)
+    every = _union(crossing)
+    made: set[Nest] = set()
+    late = list(_late(problem.graph))
+    for count in _counts(len(crossing)):
+        outer = _union(crossing[number] for number in _spread(width, count))
+        for after in late:
+            kept = completed(problem, (outer - after) | (fastest & after))
+            for durable in (every - kept, lowest_cut - kept):
+                nest = Nest(kept, durable - frozenset(problem.pinned))
+                if nest not in made:
+                    made.add(nest)
+                    yield nest
+
+
+def waist_values(problem: Problem) -> frozenset[str]:
+    """All that crosses some waist."""
+    return _union(_waists(problem)[0])
+
+
+def _waists(problem: Problem) -> tuple[list[frozenset[str]], list[int]]:
+    """What crosses each waist, and its bytes. A graph without valleys, a plain chain or one whose features all stay in
+    use, has a waist everywhere."""
+    crossings = Crossings(problem.graph)
+    moments = narrow_moments(crossings.nbytes.tolist())
+    if len(moments) < _FEW:
+        step = max(len(crossings.sequence) // _MANY, 1)
+        moments = [m for m, value in enumerate(crossings.sequence) if value.owns_bytes][::step]
+    found = crossings.at(moments)
+    kept = [m for m in moments if found[m] and not found[m] & problem.unkeepable]
+    return [found[m] for m in kept], [int(crossings.nbytes[m]) for m in kept]
+
+
+def _late(graph: JointGraph) -> Iterator[frozenset[str]]:
+    """What the forward makes after each border."""
+    forward = [v.name for v in graph.values if v.role is Role.FORWARD]
+    return (frozenset(forward[round(border * len(forward)) :]) for border in _BORDERS)
+
+
+def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
+    return frozenset().union(*sets)
+
+
+def _spread(width: Sequence[int], count: int) -> list[int]:
+    """So many of them, evenly; near each even place the narrowest."""
+    chosen = []
+    apart = len(width) / (count + 1)
+    for number in range(1, count + 1):
+        low, high = round((number - 0.5) * apart), round((number + 0.5) * apart)
+        near = range(low, min(max(high, low + 1), len(width)))
+        if near:
+            chosen.append(min(near, key=width.__getitem__))
+    return chosen
+
+
+def _counts(most: int) -> list[int]:
+    return sorted({round(most ** (step / (_COUNTS - 1))) for step in range(_COUNTS)} if most else ())
