@@ -111,7 +111,8 @@ def _one_of(*choices: str) -> tuple[Callable[[Any], None], str]:
         if value not in choices:
             raise ValueError("is none of the choices")
 
-    return check, " or ".join(f'"{choice}"' for choice in choices)
+    *others, last = (f'"{choice}"' for choice in choices)
+    return check, f"{', '.join(others)} or {last}"
 
 
 def _reserve(value: Any) -> None:

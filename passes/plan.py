@@ -49,7 +49,9 @@ class Problem:
             return False
         # What only the backward asks for is computed there. Brought forward it would be computed in another kernel,
         # and the last bits of a transcendental function depend on the loop around it. Masks and indices are exact.
-        late = value.name not in self.graph.required_forward and value.spec is not None and value.spec.is_floating
+        # A second result of what the forward runs anyway is there already.
+        made_by = value.inputs[0] if value.kind is Kind.PART else value.name
+        late = made_by not in self.graph.required_forward and value.spec is not None and value.spec.is_floating
         return late or Trait.MUST_RECOMPUTE in value.traits
 
 
