@@ -23,6 +23,8 @@ from autockpt.passes.task import Floats, Task
 
 _TOLERANCE = 1e-6
 """Of the solver, in parts of the budget and of the seconds."""
+_LONG = 2_500
+"""Forward values; with as many, the few stages that there is time for add hardly anything to a bound of one."""
 
 
 def every_plan_bound(
@@ -46,13 +48,14 @@ def every_plan_bound(
 
 def _rows(task: Task, budget_bytes: int, columns: int) -> Rows | None:
     values = max(task.turn, 1)
-    stages = min(max(columns // (2 * values), 1), task.count - task.turn)
+    stages = min(max(columns // (2 * values), 1), task.count - task.turn) if values < _LONG else 1
     return stage_rows(task, budget_bytes, _starts(task, stages), with_again=stages * values * values <= 100_000)
 
 
 def _starts(task: Task, stages: int) -> list[int]:
     """Of about equal length, each beginning after the fullest moment that is near."""
-    live = moments(task).during_backward
+    read = [sum(int(task.nbytes[v]) for v in sources if v < task.turn) for sources in task.reads[task.turn :]]
+    live = moments(task).during_backward + np.array(read, dtype=np.int64)
     edges = np.linspace(0, task.count - task.turn - 1, stages).astype(int).tolist()
     fullest = {low + int(np.argmax(live[low:high])) for low, high in pairwise(edges) if low < high}
     return [task.turn, *sorted(task.turn + moment + 1 for moment in fullest)]
