@@ -1,31 +1,14 @@
-"""The default planner of a `Task`: the gap program first, then search where its plan is not the best of its class.
-
-1. Nothing runs again where everything fits. A small task goes to the exact search.
-2. The gap program gives a plan and the class bound.
-3. Where its plan had to be tightened, annealing from it crosses what a transient makes infeasible.
-4. The stage program looks for anything faster, at stages near the reads and at the runs of the plans so far.
-"""
+"""The default planner of a `Task`: the search, and beside its plan what no plan can beat."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from time import perf_counter
 
-from autockpt.passes.anneal import anneal
 from autockpt.passes.bound import every_plan_bound
-from autockpt.passes.exact import TooLarge, exact
-from autockpt.passes.gap_plan import gap_plan, just_in_time
-from autockpt.passes.stage_search import candidates, solve_stages
-from autockpt.passes.task import Again, Task, extra_seconds, peak_bytes
-
-_SMALL = 14
-"""Forward operations that the exact search takes."""
-_SEEDS = 3
-_ITERATIONS = 25_000
-_LARGEST_GRID = 1_000_000
-"""Slots beyond which neither annealing nor the stage program is worth its time."""
+from autockpt.passes.task import Again, Task, peak_bytes
+from autockpt.passes.task_search import Search
 
 
 @dataclass(frozen=True)
@@ -48,7 +31,7 @@ def plan(task: Task, budget_bytes: int, limit_seconds: float = 8.0, bounds: bool
     """`limit_seconds` is for the solvers; everything else takes the same number of steps every time."""
     started = perf_counter()
     every = every_plan_bound(task, budget_bytes) if bounds else None
-    search = _Search(task, budget_bytes, limit_seconds)
+    search = Search(task, budget_bytes, limit_seconds)
     search.run(hopeless=every == inf)
     best, proven = search.best, search.proven
     if best is not None and every is not None and search.seconds <= every * (1 + 1e-6):
@@ -62,77 +45,6 @@ def plan(task: Task, budget_bytes: int, limit_seconds: float = 8.0, bounds: bool
         seconds=perf_counter() - started,
         outcome=_words(best is not None, proven or every == inf, search.timed_out),
     )
-
-
-class _Search:
-    """The best plan so far and how it came to be."""
-
-    def __init__(self, task: Task, budget_bytes: int, limit_seconds: float) -> None:
-        self.task, self.budget_bytes, self.limit_seconds = task, budget_bytes, limit_seconds
-        self.best: Again | None = None
-        self.seconds = inf
-        self.lowest: Again = task.keep_everything
-        self.class_bound: float | None = None
-        self.proven = self.timed_out = False
-
-    def run(self, hopeless: bool) -> None:
-        self._offer(self.task.keep_everything)
-        if self.best is not None:
-            self.proven, self.class_bound = True, 0.0
-        elif hopeless:
-            self._anneal([just_in_time(self.task, ~self.task.once[: self.task.turn])])
-        elif not self._exact():
-            self._gaps_and_search()
-
-    def _offer(self, again: Again | None) -> None:
-        if again is None:
-            return
-        peak, seconds = peak_bytes(self.task, again), extra_seconds(self.task, again)
-        if peak < peak_bytes(self.task, self.lowest):
-            self.lowest = again
-        if peak <= self.budget_bytes and seconds < self.seconds:
-            self.best, self.seconds = again, seconds
-
-    def _exact(self) -> bool:
-        if self.task.turn > _SMALL:
-            return False
-        try:
-            self._offer(exact(self.task, self.budget_bytes))
-        except TooLarge:
-            return False
-        self.proven = True
-        if self.best is None:
-            self._anneal([self.task.keep_everything])
-        return True
-
-    def _gaps_and_search(self) -> None:
-        gaps = gap_plan(self.task, self.budget_bytes, self.limit_seconds / 4)
-        self.class_bound, self.timed_out = gaps.bound_seconds, gaps.timed_out
-        self._offer(gaps.again)
-        if (self.task.turn + 1) * (self.task.count - self.task.turn) > _LARGEST_GRID:
-            return
-        if gaps.again is not None and len(gaps.tried) == 1:
-            self._stages(2, self.limit_seconds / 4)
-            return
-        everything = just_in_time(self.task, ~self.task.once[: self.task.turn])
-        self._anneal([*gaps.tried[:1], *gaps.tried[-1:], everything])
-        if self.best is None:
-            self._anneal([self.lowest])
-        for reach in (2, 4):
-            self._stages(reach, self.limit_seconds / 2)
-
-    def _anneal(self, starts: Sequence[Again]) -> None:
-        iterations = min(400 * self.task.turn, _ITERATIONS)
-        for seed in range(_SEEDS):
-            found = anneal(self.task, starts[seed % len(starts)], self.budget_bytes, iterations, seed)
-            self._offer(found.again)
-            self._offer(found.lowest)
-
-    def _stages(self, reach: int, limit_seconds: float) -> None:
-        stages = candidates(self.task, reach, [self.best] if self.best else [])
-        answer = solve_stages(self.task, self.budget_bytes, stages, limit_seconds, self.seconds)
-        self.timed_out |= answer.timed_out
-        self._offer(answer.again)
 
 
 def _words(found: bool, proven: bool, timed_out: bool) -> str:

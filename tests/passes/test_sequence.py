@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-import autockpt.passes.plan_task as plan_task
+import autockpt.passes.task_search as task_search
 from autockpt.passes.anneal import anneal
 from autockpt.passes.exact import exact
 from autockpt.passes.grid import Grid
@@ -108,7 +108,7 @@ def test_the_stage_program_says_where_nothing_is_cheaper() -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_the_planner_of_large_tasks_is_exact_on_small_ones(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     task = random_task(seed, forward=6, backward=6)
-    monkeypatch.setattr(plan_task, "_SMALL", 0)
+    monkeypatch.setattr(task_search, "_SMALL", 0)
     for share in (0.85, 0.65):
         budget = int(peak_bytes(task, task.keep_everything) * share)
         best = exact(task, budget)
