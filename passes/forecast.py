@@ -43,6 +43,16 @@ class Moment:
     live_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class Peak:
+    operation: str
+    run: int
+    """How often the operation has run before in the same pass."""
+    in_backward: bool
+    live_bytes: int
+    live: tuple[Live, ...]
+
+
 @dataclass(frozen=True)
 class Forecast:
     peak: Moment
@@ -90,10 +100,24 @@ class Simulator:
         self._required = [n for n, v in enumerate(graph.values) if self._runs_forward(v.name)]
         self._given_bytes = graph.given_bytes
         self._standing_bytes = graph.given_bytes + problem.standing_bytes
+        self._forwards: dict[frozenset[str], tuple[Lowered, Replayed, int]] = {}
+        """Of what was kept last: plans that keep the same have the same forward."""
         self._base_seconds = sum(problem.seconds.values())
 
     def peak_bytes(self, plan: Plan) -> int:
         return max(self._live(*self._forward(plan)), self._live(*self._backward(plan)))
+
+    def at_peak(self, plan: Plan) -> Peak:
+        """The worst moment and what lives there, without the rest of a forecast."""
+        passes = [self._forward(plan), self._backward(plan)]
+        worst = max(passes, key=lambda during: self._live(*during))
+        lowered, replayed, base = worst
+        in_backward, live_bytes = worst is passes[1], self._live(*worst)
+        launch = max(range(len(replayed.live)), key=replayed.live.__getitem__)
+        number, kernel = next((n, k) for n, k in enumerate(lowered.kernels) if k.launch == launch)
+        run = sum(other.operation == kernel.operation for other in lowered.kernels[:number])
+        moment = Moment(self.ix.names[kernel.operation], in_backward, live_bytes)
+        return Peak(moment.operation, run, in_backward, live_bytes, self._at_peak(plan, worst, moment))
 
     def launches(self, plan: Plan) -> list[tuple[Lowered, list[int]]]:
         """Both passes as kernels, with all the bytes that live during each launch."""
@@ -144,6 +168,12 @@ class Simulator:
         return {owner for owner in owners if owner >= 0}
 
     def _forward(self, plan: Plan) -> tuple[Lowered, Replayed, int]:
+        if plan.kept not in self._forwards:
+            self._forwards.clear()
+            self._forwards[plan.kept] = self._lower_forward(plan)
+        return self._forwards[plan.kept]
+
+    def _lower_forward(self, plan: Plan) -> tuple[Lowered, Replayed, int]:
         extra = self.problem.graph.cone(list(plan.kept)) - self.problem.graph.required_forward
         more = [self.ix.index[name] for name in extra if self.problem.graph.by_name[name].role is Role.FORWARD]
         sequence: Sequence[int] = sorted([*self._required, *more]) if more else self._required

@@ -1,9 +1,9 @@
 """The plans in question, and which of them is taken for a budget.
 
-Three planners: cuts at every price that matters, nested plans below the block floor, and the gap program at a ladder
-of budgets. Cuts, nested plans and the ladder depend on the graph alone, never on the budget, and the fastest plan of
-all that fit is taken, so a larger budget never gives a slower plan. Most rungs are never solved: a rung whose bound
-is no better than what is at hand cannot help.
+Cuts at every price that matters; the gap program at a ladder of budgets; ways down from two of the cuts, one eviction
+after the other; nested plans below the block floor. All of these depend on the graph alone, never on the budget, and
+the fastest plan of all that fit is taken, so a larger budget never gives a slower plan. Most of them are never made: a
+rung whose bound is no better than what is at hand cannot help, nor can a way that is slower already.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from autockpt.passes.plan import Plan, Problem
 from autockpt.passes.schedule import Scheduler, leaves_first, traced_order
 from autockpt.passes.small import SmallSearch
 from autockpt.passes.unavoidable import standing_bytes
+from autockpt.passes.way import Way
 
 PLANNERS = ("auto", "gap_program", "min_cut")
 """By what they add to the one after them: exact search and nested plans, the gap program, cuts."""
 
-_RUNGS = 24
+_RUNGS = 20
 """Of the ladder of budgets, from the fastest plan's peak down to what no plan can avoid."""
 _LARGE = 4000
 """Values from which a graph gets a quarter of the rungs."""
@@ -66,8 +67,12 @@ class Frontier:
         """The candidate with the lowest peak; the fastest of those."""
         if self._small is not None and (plan := self._small.lowest(self.peak_bytes(self.fastest))):
             return self._candidate(plan, "exact")
-        nested = map(self._nest, self._nests) if self._planner == "auto" else ()
-        return min((*self.hull.cuts, *nested), key=lambda c: (self.peak_bytes(c), c.seconds))
+        others: list[Candidate] = []
+        if self._planner == "auto":
+            for way in self._ways:
+                way.first_within(0, inf)
+            others = [*map(self._nest, self._nests), *(c for way in self._ways for c in way.candidates)]
+        return min((*self.hull.cuts, *others), key=lambda c: (self.peak_bytes(c), c.seconds))
 
     def within(self, budget_bytes: int) -> Candidate | None:
         """The fastest candidate whose peak fits."""
@@ -90,7 +95,11 @@ class Frontier:
             if not number:
                 best = _faster(best, self._from_cuts(budget_bytes, best))
         best = _faster(best, self._from_cuts(budget_bytes, best))
-        return best if self._planner == "gap_program" else _faster(best, self._from_nests(budget_bytes, best))
+        if self._planner == "gap_program":
+            return best
+        for way in self._ways:
+            best = _faster(best, way.first_within(budget_bytes, best.seconds if best else inf))
+        return _faster(best, self._from_nests(budget_bytes, best))
 
     def bound_seconds(self, budget_bytes: int) -> float:
         """What no plan at all has less of."""
@@ -104,7 +113,9 @@ class Frontier:
 
     def next_faster_bytes(self, candidate: Candidate) -> int | None:
         """The lowest peak of all known plans that are faster than this one; None where none is."""
-        known = (*self.hull.cuts, *self._nested.values(), *filter(None, self._climbed.values()))
+        ways = self._ways if "_ways" in vars(self) else ()
+        evicted = (candidate for way in ways for candidate in way.candidates)
+        known = (*self.hull.cuts, *self._nested.values(), *filter(None, self._climbed.values()), *evicted)
         return min((self.peak_bytes(other) for other in known if other.seconds < candidate.seconds), default=None)
 
     def peak_bytes(self, candidate: Candidate) -> int:
@@ -165,6 +176,16 @@ class Frontier:
         plans = sorted((self._nest(nest) for _, nest in likely), key=lambda c: (c.seconds, c.kept_bytes))
         faster = (candidate for candidate in plans if candidate.seconds < known)
         return next((candidate for candidate in faster if self.peak_bytes(candidate) <= budget_bytes), None)
+
+    @cached_property
+    def _ways(self) -> tuple[Way, ...]:
+        lowest_cut = min(self.hull.cuts, key=lambda cut: (self.peak_bytes(cut), cut.seconds))
+        starts = dict.fromkeys([self.fastest.plan, lowest_cut.plan])
+        return tuple(Way(self.problem, self.simulator, start, self._reached) for start in starts)
+
+    def _reached(self, plan: Plan, peak_bytes: int) -> Candidate:
+        self._peaks[plan] = peak_bytes
+        return self._candidate(plan, "evictions")
 
     @cached_property
     def _nests(self) -> tuple[Nest, ...]:

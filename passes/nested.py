@@ -20,7 +20,7 @@ from autockpt.passes.plan import Problem
 
 _COUNTS = 8
 """How many numbers of kept waists are tried, evenly in the logarithm."""
-_BORDERS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.35, 0.2)
+_BORDERS = (1.0, 0.8, 0.6, 0.4)
 """Shares of the forward before the border."""
 
 _FEW, _MANY = 4, 64

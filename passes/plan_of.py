@@ -20,6 +20,15 @@ def plan_of(problem: Problem, naming: Naming, again: Again) -> Plan:
     return Plan(frozenset(writer.kept), tuple(writer.backward))
 
 
+def write_plan(problem: Problem, sequence: Iterable[str]) -> Plan:
+    """The same from the backward without its views."""
+    writer = _Writer(problem)
+    for name in sequence:
+        writer.run((name,))
+    writer.fetch(problem.graph.backward_outputs)
+    return Plan(frozenset(writer.kept), tuple(writer.backward))
+
+
 class _Writer:
     def __init__(self, problem: Problem) -> None:
         self._graph = problem.graph

@@ -3,8 +3,8 @@
 1. Nothing runs again where everything fits. A small task goes to the exact search.
 2. The gap program gives a plan and the class bound.
 3. Where its plan had to be tightened, a few plans are annealed, and the stage program takes the best of all that can be
-   put together from their runs and those near the reads; so again while it helps.
-4. The stage program looks for anything faster at stages further from the reads.
+   put together from their runs and those near the reads; a few times over.
+4. The stage program looks for anything faster further from the reads, less far where it ran out of time before.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from autockpt.passes.task import Again, Task, extra_seconds, peak_bytes
 _SMALL = 14
 """Forward operations that the exact search takes."""
 _PLANS, _ROUNDS = 3, 3
-"""Plans annealed before each merging, and mergings at most."""
+"""Plans annealed before each merging, and mergings."""
 _ITERATIONS = 8_000
 _LARGEST_GRID = 1_000_000
 """Slots beyond which neither annealing nor the stage program is worth its time."""
@@ -79,16 +79,13 @@ class Search:
             return
         everything = just_in_time(self.task, ~self.task.once[: self.task.turn])
         self._breed([*gaps.tried[:1], *gaps.tried[-1:], everything])
-        self._stages(4, [], self.limit_seconds / 2)
+        self._stages(2 if self.timed_out else 4, [], self.limit_seconds / 2)
 
     def _breed(self, starts: Sequence[Again]) -> None:
-        """Anneal a few plans, merge them with the best so far, and so on while it helps."""
+        """Anneal a few plans, merge them with the best so far, and so on."""
         for number in range(_ROUNDS):
-            before = self.seconds
             plans = self._anneal(starts if self.best else [*starts, self.lowest], number * _PLANS)
-            self._stages(1, plans, self.limit_seconds / 4)
-            if number > 0 and before == self.seconds < inf:
-                return
+            self._stages(0 if self.timed_out else 1, plans, self.limit_seconds / 2)
 
     def _anneal(self, starts: Sequence[Again], first_seed: int = 0) -> list[Again]:
         """The plans that fit; each seed has its own start."""
