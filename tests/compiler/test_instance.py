@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from autockpt.bench_plan import add_bench_plan, bench_plan, parse_budgets, run_instance
+from autockpt.bench_plan import add_bench_plan, parse_budgets, run_instance
 from autockpt.errors import OptionError
 from autockpt.instance import InstanceError, load_instance, parse_instance
 from autockpt.passes.task import peak_bytes
+from autockpt.plan_rows import bench_plan
 
 
 def fields(**changes: Any) -> dict[str, Any]:
