@@ -9,10 +9,11 @@ forward once, kept values held to their last read, the others computed again onc
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
-from autockpt.passes.gap_program import solve
+from autockpt.passes.gap_program import lp_bound, solve
 from autockpt.passes.gap_values import Gaps
 from autockpt.passes.task import Again, Booleans, Floats, Integers, Task, live_bytes
 
@@ -33,13 +34,11 @@ class GapPlan:
 def gap_plan(task: Task, budget_bytes: int, limit_seconds: float = 5.0) -> GapPlan:
     gaps, room = pose_gaps(task), budget_bytes - unavoidable_bytes(task).astype(np.float64)
     tried: list[Again] = []
-    bound, timed_out, kept = np.inf, False, None
-    for number in range(_ROUNDS):
+    bound, timed_out, kept = _bound(task, room, limit_seconds), False, None
+    for _ in range(_ROUNDS):
         answer = solve(gaps, room, limit_seconds, kept)
         if answer is None:
             break
-        if number == 0:
-            bound = answer.bound_seconds
         timed_out, kept = timed_out or answer.timed_out, answer.kept
         again = just_in_time(task, answer.again)
         tried.append(again)
@@ -50,20 +49,37 @@ def gap_plan(task: Task, budget_bytes: int, limit_seconds: float = 5.0) -> GapPl
     return GapPlan(None, bound, timed_out, tuple(tried))
 
 
-def pose_gaps(task: Task) -> Gaps:
+def _bound(task: Task, room: Floats, limit_seconds: float) -> float:
+    gaps = pose_gaps(task, earliest=True)
+    answer = solve(gaps, room, limit_seconds)
+    if answer is not None:
+        return answer.bound_seconds
+    # No answer may only mean no time: the linear program tells.
+    lower = lp_bound(gaps, room)
+    return inf if lower is None else lower
+
+
+def pose_gaps(task: Task, earliest: bool = False) -> Gaps:
+    """A value that only recomputations read is held to the first read of a reader, by default that reader's own.
+
+    A reader may itself run again earlier, for one of its readers: `earliest` counts that too, which a bound has to.
+    """
     turn = task.turn
     first, _ = backward_reads(task)
     demanded = first < task.count
-    needed = first.copy()
+    needed, soonest = first.copy(), first.copy()
     for value in range(turn - 1, -1, -1):
+        readers = [reader for reader in task.readers[value] if reader < turn]
+        soonest[value] = min([first[value], *(soonest[reader] for reader in readers)])
         if not demanded[value]:
-            needed[value] = min((needed[reader] for reader in task.readers[value] if reader < turn), default=turn)
+            needed[value] = min([needed[reader] for reader in readers], default=turn)
+    closes = np.where(demanded, first, soonest) if earliest else needed
     pairs = [(source, value) for value in range(turn) for source in task.reads[value]]
     return Gaps(
         seconds=np.where(task.pinned[:turn], np.inf, task.costs[:turn]),
         nbytes=np.where(task.stays[:turn], 0.0, task.nbytes[:turn].astype(np.float64)),
         opens=forward_end(task) + 1,
-        closes=np.minimum(needed, task.count) - 1,
+        closes=np.minimum(closes, task.count) - 1,
         reads=np.array(pairs, dtype=np.int64).reshape(-1, 2),
         demanded=demanded,
     )

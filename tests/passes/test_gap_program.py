@@ -143,6 +143,19 @@ def test_the_plan_fits_when_replayed_and_its_bound_holds() -> None:
         assert extra_seconds(task, found.again) >= found.bound_seconds - 1e-6
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_no_plan_of_the_class_is_faster_than_the_bound(seed: int) -> None:
+    """Only some values are read by the backward, so that others are kept for recomputations alone."""
+    random = Random(seed)
+    reads = [sorted({random.randrange(v) for _ in range(random.randrange(1, 3))}) if v else [] for v in range(6)]
+    reads += [sorted({random.randrange(6), *([5 + back] if back else [])}) for back in range(5)]
+    task = Task.of([random.randrange(6) for _ in reads], [random.randrange(9) for _ in reads], reads, turn=6)
+    plans = [just_in_time(task, np.array(chosen)) for chosen in product((False, True), repeat=6)]
+    for budget in sorted({peak_bytes(task, again) for again in plans}):
+        fitting = [extra_seconds(task, again) for again in plans if peak_bytes(task, again) <= budget]
+        assert gap_plan(task, budget).bound_seconds <= min(fitting) + 1e-6
+
+
 def test_a_budget_below_one_operation_is_hopeless() -> None:
     found = gap_plan(chain(3), 9)
 
