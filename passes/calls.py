@@ -79,13 +79,7 @@ def allocate(
 
 
 def _buffer(ix: Indexed, owner: int) -> Buffer:
-    return Buffer(
-        owner,
-        ix.nbytes[owner],
-        is_pointwise=ix.code[owner] == POINTWISE,
-        is_channels_last=ix.channels_last[owner],
-        is_reshaped=ix.reshaped[owner],
-    )
+    return Buffer(owner, ix.nbytes[owner], ix.code[owner] == POINTWISE, ix.channels_last[owner], ix.reshaped[owner])
 
 
 def absorb(ix: Indexed, calls: list[Call], buffers: list[Buffer]) -> None:

@@ -132,7 +132,7 @@ def _decide(graph: JointGraph, setup: Setup, started: float) -> Decision:
     frontier = Frontier(pose(graph, setup), setup.planner, setup.solve_seconds)
     budget_bytes = _resolve(setup.budget, frontier)
     found = frontier.within(budget_bytes)
-    chosen = found or frontier.lowest
+    chosen = found or frontier.lowest_known
     verify(frontier.problem, chosen.plan)
     return Decision(
         problem=frontier.problem,

@@ -22,7 +22,7 @@ _GOES = (Content.KEPT, Content.RECOMPUTED)
 _WAYS = 3
 """Groups of values that are tried in each step; the one that leaves the lowest peak goes."""
 _SHARE = 0.01
-"""Of the peak: what a group has at least."""
+"""Of the peak: what a group has at least; more where there are few steps to go down by half."""
 _VAIN = 8
 """Steps without a lower peak after which a way ends."""
 _NOTHING = 1e-12
@@ -52,9 +52,9 @@ class Evictor:
         """One plan after each step, with its peak; ends where nothing helps any more."""
         sequence = [name for name in plan.backward if self._values[name].kind is not Kind.VIEW]
         at_peak = lowest = self._simulator.at_peak(plan)
-        vain = 0
+        vain, share = 0, max(_SHARE, 0.5 / max(steps, 1))
         for _ in range(steps):
-            tried = [self._try(plan) for plan in self._ways(sequence, at_peak)]
+            tried = [self._try(plan) for plan in self._ways(sequence, at_peak, share)]
             if not tried or vain == _VAIN:
                 return
             plan, at_peak = min(tried, key=lambda way: way[1].live_bytes)
@@ -63,7 +63,7 @@ class Evictor:
             sequence = [name for name in plan.backward if self._values[name].kind is not Kind.VIEW]
             yield plan, at_peak.live_bytes
 
-    def _ways(self, sequence: list[str], at_peak: Peak) -> Iterator[Plan]:
+    def _ways(self, sequence: list[str], at_peak: Peak, share: float) -> Iterator[Plan]:
         """The sequence with some values let go, those with the most bytes a second together first."""
         moment = _occurrence(sequence, at_peak.operation, at_peak.run) if at_peak.in_backward else -1
         state = _Sequence(sequence, self._reads)
@@ -78,7 +78,7 @@ class Evictor:
             if missing is not None:
                 seconds = sum(self._problem.seconds[name] for name in missing)
                 found.append(_Going(live.nbytes, live.nbytes / max(seconds, _NOTHING), after, missing))
-        for group in islice(_groups(found, at_peak.live_bytes * _SHARE), _WAYS):
+        for group in islice(_groups(found, at_peak.live_bytes * share), _WAYS):
             changed = list(sequence)
             for going in sorted(group, key=lambda going: -going.after):
                 changed[going.after : going.after] = going.missing

@@ -102,6 +102,8 @@ class Simulator:
         self._standing_bytes = graph.given_bytes + problem.standing_bytes
         self._forwards: dict[frozenset[str], tuple[Lowered, Replayed, int]] = {}
         """Of what was kept last: plans that keep the same have the same forward."""
+        self._last: tuple[Plan, tuple[Lowered, Replayed, int]] | None = None
+        """The plan that was asked for last, and its backward."""
         self._base_seconds = sum(problem.seconds.values())
 
     def peak_bytes(self, plan: Plan) -> int:
@@ -182,6 +184,11 @@ class Simulator:
         return lowered, replay(lowered, self._givens, set()), self._standing_bytes
 
     def _backward(self, plan: Plan) -> tuple[Lowered, Replayed, int]:
+        if self._last is None or self._last[0] is not plan:
+            self._last = plan, self._lower_backward(plan)
+        return self._last[1]
+
+    def _lower_backward(self, plan: Plan) -> tuple[Lowered, Replayed, int]:
         ix, graph = self.ix, self.problem.graph
         kept = self._owners(plan.kept)
         held = self._outputs | self._tangents

@@ -29,7 +29,7 @@ PLANNERS = ("auto", "gap_program", "min_cut")
 
 _RUNGS = 20
 """Of the ladder of budgets, from the fastest plan's peak down to what no plan can avoid."""
-_LARGE = 4000
+_LARGE = 2800
 """Values from which a graph gets a quarter of the rungs."""
 
 
@@ -69,10 +69,20 @@ class Frontier:
             return self._candidate(plan, "exact")
         others: list[Candidate] = []
         if self._planner == "auto":
-            for way in self._ways:
+            others = [self._nest(nest) for nest in self._nests if nest.is_whole]
+            # The way from the fastest plan would end here too, after many more steps.
+            for way in self._ways[-1:]:
                 way.first_within(0, inf)
-            others = [*map(self._nest, self._nests), *(c for way in self._ways for c in way.candidates)]
-        return min((*self.hull.cuts, *others), key=lambda c: (self.peak_bytes(c), c.seconds))
+                others += way.candidates
+        return min((*self.hull.cuts, *others), key=self._by_peak)
+
+    @property
+    def lowest_known(self) -> Candidate:
+        """Lower still, where a search for some budget came by a lower one."""
+        return min((self.lowest, *self._known()), key=self._by_peak)
+
+    def _by_peak(self, candidate: Candidate) -> tuple[int, float]:
+        return self.peak_bytes(candidate), candidate.seconds
 
     def within(self, budget_bytes: int) -> Candidate | None:
         """The fastest candidate whose peak fits."""
@@ -113,10 +123,16 @@ class Frontier:
 
     def next_faster_bytes(self, candidate: Candidate) -> int | None:
         """The lowest peak of all known plans that are faster than this one; None where none is."""
-        ways = self._ways if "_ways" in vars(self) else ()
-        evicted = (candidate for way in ways for candidate in way.candidates)
-        known = (*self.hull.cuts, *self._nested.values(), *filter(None, self._climbed.values()), *evicted)
-        return min((self.peak_bytes(other) for other in known if other.seconds < candidate.seconds), default=None)
+        faster = [other for other in self._known() if other.seconds < candidate.seconds]
+        return min((self.peak_bytes(other) for other in faster), default=None)
+
+    def _known(self) -> Iterator[Candidate]:
+        """All that were made so far and whose peak is known."""
+        yield from self.hull.cuts
+        yield from (nest for nest in self._nested.values() if nest.plan in self._peaks)
+        yield from filter(None, self._climbed.values())
+        if "_ways" in vars(self):
+            yield from (candidate for way in self._ways for candidate in way.candidates)
 
     def peak_bytes(self, candidate: Candidate) -> int:
         if candidate.plan not in self._peaks:
@@ -179,7 +195,9 @@ class Frontier:
 
     @cached_property
     def _ways(self) -> tuple[Way, ...]:
-        lowest_cut = min(self.hull.cuts, key=lambda cut: (self.peak_bytes(cut), cut.seconds))
+        if len(self.problem.graph.values) >= _LARGE:
+            return ()
+        lowest_cut = min(self.hull.cuts, key=self._by_peak)
         starts = dict.fromkeys([self.fastest.plan, lowest_cut.plan])
         return tuple(Way(self.problem, self.simulator, start, self._reached) for start in starts)
 

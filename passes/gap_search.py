@@ -23,6 +23,8 @@ from autockpt.passes.plan import Problem
 from autockpt.passes.task import Floats
 
 _ROUNDS = 5
+_LARGE, _FEW_ROUNDS = 2800, 3
+"""Values from which a graph gets fewer rounds, and the first plan that fits is taken."""
 _TOLERANCE = 0.003
 """Of a step: a choice this close to the best is good enough before its replay."""
 _USED = 0.995
@@ -45,6 +47,7 @@ class GapSearch:
         self._graph = GapGraph(problem, order)
         self._limit_seconds = limit_seconds
         self._tolerance = _TOLERANCE * sum(problem.seconds.values())
+        self._rounds = _ROUNDS if len(problem.graph.values) < _LARGE else _FEW_ROUNDS
         self._start: Floats | None = None
         self.timed_out = False
         """Whether a solver ran out of time: a faster machine might then find another plan."""
@@ -66,7 +69,7 @@ class GapSearch:
         over: Floats | None = None
         besides = self._besides_fastest
         seen = set()
-        for _ in range(_ROUNDS):
+        for _ in range(self._rounds):
             answer = solve(self._graph.gaps, budget_bytes - besides, self._limit_seconds, None, self._tolerance)
             if answer is None:
                 # Too dark a view: halfway back to one that had a solution.
@@ -83,7 +86,7 @@ class GapSearch:
                 fits = besides
                 if best is None or candidate.seconds < best[0].seconds:
                     best = candidate, peak
-                if peak >= _USED * budget_bytes:
+                if peak >= _USED * budget_bytes or self._rounds < _ROUNDS:
                     break
             else:
                 over = besides

@@ -17,41 +17,50 @@ from autockpt.passes.plan import Problem
 
 _STEEP = 1000.0
 """At so many times the average seconds per byte nothing is kept but what is tiny or pinned."""
+_LARGE, _PROBES = 2800, 7
+"""Values from which a graph is cut at most at so many prices."""
 
 
 class Hull:
     def __init__(self, problem: Problem, make: Callable[[frozenset[str]], Candidate]) -> None:
-        self._floor_price = problem.seconds_per_byte
-        cut = PricedCut(problem)
-        steepest = max(_STEEP * cut.seconds_per_byte, 2 * self._floor_price)
-        found: dict[frozenset[str], Candidate] = {}
-
-        def at(price: float) -> Candidate:
-            kept = cut.kept(price)
-            if kept not in found:
-                found[kept] = make(kept)
-            return found[kept]
-
+        self._make = make
+        self._traffic_price = problem.seconds_per_byte
+        self._cut = PricedCut(problem)
+        self._found: dict[frozenset[str], Candidate] = {}
+        self._probes: dict[float, Candidate] = {}
+        steepest = max(_STEEP * self._cut.seconds_per_byte, 2 * self._traffic_price)
+        most = _PROBES if len(problem.graph.values) >= _LARGE else inf
         # From the price of memory traffic upwards: below it, keeping more would be no faster.
-        pending = [(at(self._floor_price), at(steepest))]
-        while pending:
-            more, less = pending.pop()
-            if more is less or more.kept_bytes <= less.kept_bytes:
+        pending = [(self._at(self._traffic_price), self._at(steepest))]
+        while pending and len(self._probes) < most:
+            # The widest first: a large graph is not cut at every price.
+            more, less = pending.pop(max(range(len(pending)), key=lambda n: _width(*pending[n])))
+            if more is less or _width(more, less) <= 0:
                 continue
-            between = at(self._floor_price + _slope(more, less))
+            between = self._at(self._traffic_price + _slope(more, less))
             if between is not more and between is not less:
                 pending += [(more, between), (between, less)]
-        self.cuts = sorted(found.values(), key=lambda c: (c.seconds, c.kept_bytes))
+        self.cuts = sorted(self._found.values(), key=lambda c: (c.seconds, c.kept_bytes))
+
+    def _at(self, price: float) -> Candidate:
+        kept = self._cut.kept(price)
+        if kept not in self._found:
+            self._found[kept] = self._make(kept)
+        self._probes[price] = self._found[kept]
+        return self._found[kept]
 
     def bound_seconds(self, room: float) -> float:
-        """No plan with this much room at the turning point has less; infinite where no cut is that small."""
-        if room >= self.cuts[0].kept_bytes:
-            return self.cuts[0].seconds
-        for more, less in zip(self.cuts, self.cuts[1:], strict=False):
-            if less.kept_bytes <= room < more.kept_bytes:
-                return less.seconds - (room - less.kept_bytes) * _slope(more, less)
-        # Smaller than the smallest cut that was looked for: what lies beyond is not known, only that it costs more.
-        return self.cuts[-1].seconds if room >= 0 else inf
+        """No plan with this much room at the turning point has less; infinite where there is none at all."""
+        if room < 0:
+            return inf
+        lines = (
+            cut.seconds + (price - self._traffic_price) * (cut.kept_bytes - room) for price, cut in self._probes.items()
+        )
+        return max(self.cuts[0].seconds, *lines)
+
+
+def _width(more: Candidate, less: Candidate) -> int:
+    return more.kept_bytes - less.kept_bytes
 
 
 def _slope(more: Candidate, less: Candidate) -> float:

@@ -126,16 +126,19 @@ def _write_inside(kernels: list[Kernel], inside: dict[int, int]) -> list[Kernel]
 
 
 def _inline(ix: Indexed, call: Call, formulas: dict[int, tuple[Call, _Formula]]) -> _Formula:
-    found = _Formula(set(), {(call.value, ())}, ix.heavy[call.value])
-    for read, path in call.reads:
-        if read not in formulas:
-            found.reads.add((read, path))
+    reads: set[tuple[int, Path]] = set()
+    operations: set[tuple[int, Path]] = {(call.value, ())}
+    heavy = ix.heavy[call.value]
+    for way in call.reads:
+        known = formulas.get(way[0])
+        if known is None:
+            reads.add(way)
         else:
-            inlined = formulas[read][1].through(path)
-            found.reads |= inlined.reads
-            found.operations |= inlined.operations
-            found.heavy = found.heavy or inlined.heavy
-    return found
+            inlined = known[1].through(way[1]) if way[1] else known[1]
+            reads |= inlined.reads
+            operations |= inlined.operations
+            heavy = heavy or inlined.heavy
+    return _Formula(reads, operations, heavy)
 
 
 def _is_too_much(formula: _Formula, readers: int, on_cpu: bool) -> bool:

@@ -11,7 +11,8 @@ gone again before it is in the way. So there are also plans that are nested only
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import sqrt
 
 from autockpt.passes.crossings import Crossings, narrow_moments
 from autockpt.passes.joint import JointGraph, Role
@@ -22,6 +23,8 @@ _COUNTS = 8
 """How many numbers of kept waists are tried, evenly in the logarithm."""
 _BORDERS = (1.0, 0.8, 0.6, 0.4)
 """Shares of the forward before the border."""
+_LARGE = 2800
+"""Values from which only numbers near the square root are tried, and no borders."""
 
 _FEW, _MANY = 4, 64
 """Valleys below which a graph has none to speak of; moments that then stand for all."""
@@ -33,6 +36,8 @@ class Nest:
 
     kept: frozenset[str]
     durable: frozenset[str]
+    is_whole: bool = field(compare=False)
+    """Nested from end to end, without a border."""
 
 
 def nests(problem: Problem, fastest: frozenset[str], lowest_cut: frozenset[str]) -> Iterator[Nest]:
@@ -40,13 +45,14 @@ def nests(problem: Problem, fastest: frozenset[str], lowest_cut: frozenset[str])
     crossing, width = _waists(problem)
     every = _union(crossing)
     made: set[Nest] = set()
-    late = list(_late(problem.graph))
-    for count in _counts(len(crossing)):
+    large = len(problem.graph.values) >= _LARGE
+    late = list(_late(problem.graph))[: 1 if large else None]
+    for count in _near_root(len(crossing)) if large else _counts(len(crossing)):
         outer = _union(crossing[number] for number in _spread(width, count))
-        for after in late:
+        for number, after in enumerate(late):
             kept = completed(problem, (outer - after) | (fastest & after))
-            for durable in (every - kept, lowest_cut - kept):
-                nest = Nest(kept, durable - frozenset(problem.pinned))
+            for durable in (every - kept, lowest_cut - kept)[: 1 if large else None]:
+                nest = Nest(kept, durable - frozenset(problem.pinned), is_whole=number == 0)
                 if nest not in made:
                     made.add(nest)
                     yield nest
@@ -94,3 +100,7 @@ def _spread(width: Sequence[int], count: int) -> list[int]:
 
 def _counts(most: int) -> list[int]:
     return sorted({round(most ** (step / (_COUNTS - 1))) for step in range(_COUNTS)} if most else ())
+
+
+def _near_root(most: int) -> list[int]:
+    return sorted({max(round(sqrt(most) * share), 1) for share in (0.5, 1.0, 2.0)} if most else ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from functools import cache
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ import torch
 from autockpt.passes.joint import Kind, Trait
 
 
+@cache
 def kind_of(target: Any) -> Kind:
     """How the result of a call becomes memory, views aside: those are told by the bytes they share."""
     packet = packet_of(target)
@@ -20,6 +22,7 @@ def kind_of(target: Any) -> Kind:
     return Kind.EXTERN
 
 
+@cache
 def traits_of(target: Any) -> frozenset[Trait]:
     packet = packet_of(target)
     traits = set()
@@ -38,6 +41,7 @@ def traits_of(target: Any) -> frozenset[Trait]:
     return frozenset(traits)
 
 
+@cache
 def packet_of(target: Any) -> str:
     """`aten.add.Tensor` -> `aten.add`."""
     if isinstance(target, torch._ops.OpOverload):
@@ -80,6 +84,7 @@ _MOVERS = _names(
 )
 
 
+@cache
 def moves_elements(target: Any) -> bool:
     """Whether an element of the result comes from another place of the operand."""
     return packet_of(target) in _MOVERS or target is operator.getitem

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from autockpt.cost_models import DeviceProfile, TensorSpec, Work, seconds_of, work_of, workspace_bytes
 from autockpt.cost_models.roofline import arithmetic_seconds
 from autockpt.passes.joint import JointGraph, Kind, Value
 from autockpt.passes.plan import Lowering
+
+Specs = tuple[TensorSpec, ...]
 
 _FREE = (Kind.GIVEN, Kind.VIEW, Kind.PART, Kind.SYMBOL)
 
@@ -43,10 +46,16 @@ def read_by_extern(graph: JointGraph, name: str) -> bool:
 def work_in(graph: JointGraph, value: Value) -> Work:
     inputs, outputs = specs_around(graph, value)
     elementwise = value.kind in (Kind.POINTWISE, Kind.REDUCTION)
-    return work_of(value.operator, inputs, outputs, elementwise=elementwise)
+    return _work(value.operator, inputs, outputs, elementwise)
 
 
-def specs_around(graph: JointGraph, value: Value) -> tuple[tuple[TensorSpec, ...], tuple[TensorSpec, ...]]:
+@lru_cache(maxsize=2**14)
+def _work(operator: str, inputs: Specs, outputs: Specs, elementwise: bool) -> Work:
+    """Layers repeat, and so do the shapes of what they run."""
+    return work_of(operator, inputs, outputs, elementwise=elementwise)
+
+
+def specs_around(graph: JointGraph, value: Value) -> tuple[Specs, Specs]:
     inputs = [graph.by_name[name].spec for name in value.operands or value.inputs]
     parts = [graph.by_name[name] for name in graph.readers[value.name]]
     outputs = [part.spec for part in parts if part.kind is Kind.PART] or [value.spec]

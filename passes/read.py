@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache, lru_cache
 from typing import Any
 
 import torch
@@ -80,7 +81,7 @@ def _value(node: fx.Node, role: Role, storage: str, stale: set[str]) -> Value:
         role=role,
         kind=_kind(node, role, storage),
         inputs=tuple(source.name for source in node.all_input_nodes),
-        operands=tuple(leaf.name for leaf in pytree.arg_tree_leaves(*node.args) if isinstance(leaf, fx.Node)),
+        operands=tuple(leaf.name for leaf in _leaves(node.args) if isinstance(leaf, fx.Node)),
         storage=storage,
         spec=_spec(tensor[0]) if tensor else None,
         device=tensor[0].device.type if tensor else "cpu",
@@ -88,6 +89,12 @@ def _value(node: fx.Node, role: Role, storage: str, stale: set[str]) -> Value:
         bend=_bend(node),
         source=_source(node),
     )
+
+
+def _leaves(arguments: tuple[Any, ...]) -> Iterable[Any]:
+    """Most calls pass no lists, and need no walk."""
+    plain = not any(isinstance(argument, list | tuple | dict | slice) for argument in arguments)
+    return arguments if plain else pytree.arg_tree_leaves(*arguments)
 
 
 def _kind(node: fx.Node, role: Role, storage: str) -> Kind:
@@ -174,18 +181,25 @@ class _Storages:
 
 def _base_of(node: fx.Node) -> fx.Node | None:
     """The input that an operator declares its result to be a view of; passes drop the shared storage of some."""
-    if not isinstance(node.target, torch._ops.OpOverload) or node.target._schema.is_mutable:
-        return None
-    if not any(result.alias_info for result in node.target._schema.returns):
-        return None
-    aliased = [at for at, argument in enumerate(node.target._schema.arguments) if argument.alias_info]
-    base = node.args[aliased[0]] if aliased and aliased[0] < len(node.args) else None
+    at = _aliased(node.target)
+    base = node.args[at] if at is not None and at < len(node.args) else None
     return base if isinstance(base, fx.Node) else None
+
+
+@cache
+def _aliased(target: Any) -> int | None:
+    """The argument that an operator returns a view of."""
+    if not isinstance(target, torch._ops.OpOverload) or target._schema.is_mutable:
+        return None
+    if not any(result.alias_info for result in target._schema.returns):
+        return None
+    return next((at for at, argument in enumerate(target._schema.arguments) if argument.alias_info), None)
 
 
 def _tensors(node: fx.Node) -> list[torch.Tensor]:
     """Strided ones: a sparse tensor has no storage to speak of."""
-    leaves = pytree.tree_leaves(node.meta.get("val"))
+    value = node.meta.get("val")
+    leaves = [value] if isinstance(value, torch.Tensor) else pytree.tree_leaves(value)
     return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided]
 
 
@@ -212,8 +226,14 @@ def _source(node: fx.Node) -> Source:
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
     module = str(list(stack.values())[-1][0]) if stack else ""
     module = module.removeprefix("L['self']").removeprefix(".")
-    frames = list(_FRAME.finditer(node.meta.get("stack_trace") or ""))
+    return Source(module, *_frame(node.meta.get("stack_trace") or ""))
+
+
+@lru_cache(maxsize=4096)
+def _frame(stack_trace: str) -> tuple[str, int, str]:
+    """File, line and code of the innermost frame; all operations of one line have the same."""
+    frames = list(_FRAME.finditer(stack_trace))
     if not frames:
-        return Source(module=module)
-    code = node.meta["stack_trace"][frames[-1].end() :].partition("\n")[2].strip().partition("\n")[0]
-    return Source(module, frames[-1]["file"], int(frames[-1]["line"]), code.strip())
+        return "", 0, ""
+    code = stack_trace[frames[-1].end() :].partition("\n")[2].strip().partition("\n")[0]
+    return frames[-1]["file"], int(frames[-1]["line"]), code.strip()

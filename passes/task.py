@@ -106,8 +106,8 @@ def live_bytes(task: Task, again: Again) -> Integers:
     born: dict[int, int] = {}
     last: dict[int, int] = {}
 
-    def close(operation: int, at_end: bool) -> None:
-        dies = len(order) - 1 if at_end and task.stays[operation] else last[operation]
+    def close(operation: int) -> None:
+        dies = len(order) - 1 if task.stays[operation] else last[operation]
         change[born[operation]] += task.nbytes[operation]
         change[dies + 1] -= task.nbytes[operation]
 
@@ -115,10 +115,10 @@ def live_bytes(task: Task, again: Again) -> Integers:
         for source in task.reads[operation]:
             last[source] = now
         if operation in born:
-            close(operation, at_end=False)
+            close(operation)
         born[operation] = last[operation] = now
     for operation in born:
-        close(operation, at_end=True)
+        close(operation)
     return np.cumsum(change)[:-1] + task.scratch[order]
 
 

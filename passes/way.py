@@ -11,10 +11,6 @@ from autockpt.passes.plan import Plan, Problem
 
 _WORK = 60_000
 """Values that are replayed in a way, all steps together: a larger graph gets fewer steps."""
-_LARGE = 4_000
-"""Values from which a graph gets none."""
-_ENOUGH = 0.75
-"""Of a step: no way goes on with more recomputation than this."""
 
 
 class Way:
@@ -22,9 +18,10 @@ class Way:
         self, problem: Problem, simulator: Simulator, start: Plan, make: Callable[[Plan, int], Candidate]
     ) -> None:
         count = len(problem.graph.values)
-        self._steps = Evictor(problem, simulator)(start, _WORK // count if count < _LARGE else 0)
+        self._steps = Evictor(problem, simulator)(start, _WORK // count)
         self._make = make
-        self._most_seconds = _ENOUGH * sum(problem.seconds.values())
+        # With as much recomputation as one more forward, nested plans take over.
+        self._most_seconds = sum(problem.seconds[name] for name in problem.graph.required_forward)
         self.candidates: list[Candidate] = []
         """So far, those with a lower peak than all before them; each slower than the one before."""
         self._lowest_bytes: list[int] = []
