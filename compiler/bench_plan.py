@@ -1,8 +1,7 @@
-"""`autockpt bench-plan`: plan an instance file at many budgets, beside what was published for it."""
+"""`autockpt bench plan --instance`: plan an instance file at many budgets, beside what was published for it."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -78,14 +77,6 @@ def run_instance(
     if json_path and json_path != "-":
         Path(json_path).write_text(text + "\n")
     return 1 if any(row.overhead is None for row in rows) else 0
-
-
-def add_bench_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("bench-plan", help="plan an instance file at many budgets")
-    parser.add_argument("instance", metavar="FILE.json", help="see autockpt.instance for the format")
-    parser.add_argument("budgets", nargs="*", help="shares of the peak (0.5) or KB (500000); default: the file's own")
-    parser.add_argument("--json", metavar="FILE", help="write the rows to this file too; - prints them instead")
-    parser.set_defaults(run=lambda parsed: run_instance(parsed.instance, parsed.budgets, json_path=parsed.json))
 
 
 def _percent(share: float | None) -> str:

@@ -44,20 +44,22 @@ class Training:
         return next(self.model.parameters()).device
 
 
-def load_training(target: str, backend: Any = None, seed: int = 0, **compile_options: Any) -> Training:
-    """Run the script anew and compile what its factory returns.
+def load_training(
+    target: str, backend: Any = None, seed: int = 0, layers: int | None = None, **compile_options: Any
+) -> Training:
+    """Run the script anew and compile what its factory returns; `layers` is for factories that take it.
 
     Every call gives classes and code of its own: Dynamo keeps compiled code by code object, and would otherwise
     count every candidate against the same recompilation limit.
     """
     factory = _factory(target)
     torch.manual_seed(seed)
-    model, inputs = factory()
+    model, inputs = factory() if layers is None else factory(layers=layers)
     forward = model if backend is None else torch.compile(model, backend=backend, **compile_options)
     return Training(model, tuple(inputs), forward)
 
 
-def _factory(target: str) -> Callable[[], tuple[torch.nn.Module, tuple[Any, ...]]]:
+def _factory(target: str) -> Callable[..., tuple[torch.nn.Module, tuple[Any, ...]]]:
     path, _, name = target.rpartition(":")
     if not path or not Path(path).is_file():
         raise AutockptError(f"{target!r} is not SCRIPT.py:FACTORY with a script that exists")
