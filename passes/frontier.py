@@ -89,7 +89,7 @@ class Frontier:
         if self.peak_bytes(self.fastest) <= budget_bytes:
             return self.fastest
         if self._planner == "min_cut":
-            return self._from_cuts(budget_bytes, None)
+            return self._from_cuts(budget_bytes)
         if self._small is not None:
             plan, proven = self._small(budget_bytes)
             if proven:
@@ -97,14 +97,11 @@ class Frontier:
         return self._search(budget_bytes)
 
     def _search(self, budget_bytes: int) -> Candidate | None:
-        best = None
-        for number, rung in enumerate(self._rungs_below(budget_bytes)):
-            if number and self._cannot_beat(best, rung):
+        best = self._from_cuts(budget_bytes)
+        for rung in self._rungs_below(budget_bytes):
+            if self._cannot_beat(best, rung):
                 break
             best = _faster(best, self._climb(rung))
-            if not number:
-                best = _faster(best, self._from_cuts(budget_bytes, best))
-        best = _faster(best, self._from_cuts(budget_bytes, best))
         if self._planner == "gap_program":
             return best
         for way in self._ways:
@@ -175,14 +172,10 @@ class Frontier:
         known = best.seconds if best else inf
         return self.bound_seconds(rung) >= known or self.class_bound_seconds(rung) >= known
 
-    def _from_cuts(self, budget_bytes: int, best: Candidate | None) -> Candidate | None:
+    def _from_cuts(self, budget_bytes: int) -> Candidate | None:
         room = budget_bytes - self._standing_bytes
-        for cut in self.hull.cuts:
-            if best is not None and cut.seconds >= best.seconds:
-                return None
-            if cut.kept_bytes <= room and self.peak_bytes(cut) <= budget_bytes:
-                return cut
-        return None
+        fitting = (cut for cut in self.hull.cuts if cut.kept_bytes <= room and self.peak_bytes(cut) <= budget_bytes)
+        return next(fitting, None)
 
     def _from_nests(self, budget_bytes: int, best: Candidate | None) -> Candidate | None:
         """The fastest nested plan that fits, if it is faster than the best."""

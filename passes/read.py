@@ -14,6 +14,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 
 from autockpt.cost_models import TensorSpec
 from autockpt.passes.joint import JointGraph, Kind, Role, Source, Trait, Value
+from autockpt.passes.no_collection import no_collection
 from autockpt.passes.operators import kind_of, moves_elements, packet_of, traits_of
 from autockpt.passes.partition_tools import mutated_inputs
 
@@ -27,6 +28,11 @@ class UnreadableGraph(Exception):
 
 def read(joint: fx.GraphModule, num_forward_outputs: int, parameter_positions: Iterable[int]) -> JointGraph:
     """Freeze a joint module. `parameter_positions` count among the primals, as AOTAutograd counts them."""
+    with no_collection():
+        return _read(joint, num_forward_outputs, parameter_positions)
+
+
+def _read(joint: fx.GraphModule, num_forward_outputs: int, parameter_positions: Iterable[int]) -> JointGraph:
     nodes = list(joint.graph.nodes)
     primals = [node for node in nodes if node.op == "placeholder" and "primals" in node.target]
     parameters = {primals[position] for position in parameter_positions if position < len(primals)}
