@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from torch import fx
+from torch.fx.node import map_arg
 
 from autockpt.passes.partition_tools import Modules, extract, finish
 from autockpt.passes.plan import Plan
@@ -16,12 +17,57 @@ class UnwritablePlan(Exception):
 
 def split(joint: fx.GraphModule, plan: Plan, num_forward_outputs: int, parameter_positions: Iterable[int]) -> Modules:
     """The two modules of a plan, as AOTAutograd expects them."""
+    sequence = plan.backward
+    if len(set(sequence)) < len(sequence) or not plan.kept.isdisjoint(sequence):
+        joint, sequence = _unrolled(joint, plan, num_forward_outputs)
     placeholders = [node for node in joint.graph.nodes if node.op == "placeholder"]
     primals = [node for node in placeholders if "primals" in str(node.target)]
     parameters = [primals[position] for position in parameter_positions if position < len(primals)]
     kept = [node for node in joint.graph.nodes if node.name in plan.kept]
     forward, backward = extract(joint, [*primals, *kept], num_forward_outputs, parameters)
-    return finish(forward, _in_order(backward, plan.backward))
+    return finish(forward, _in_order(backward, sequence))
+
+
+def _unrolled(joint: fx.GraphModule, plan: Plan, num_forward_outputs: int) -> tuple[fx.GraphModule, tuple[str, ...]]:
+    """The joint module with a node for every run of an operation, and the names of those of the backward.
+
+    torch takes a value either from the forward or from the backward. One that is kept and, later, computed again is
+    both, and so is one that is computed twice.
+    """
+    nodes = {node.name: node for node in joint.graph.nodes}
+    output = next(iter(joint.graph.find_nodes(op="output")))
+    outputs = output.args[0]
+    needed = _cone([nodes[name] for name in plan.kept] + [n for n in outputs[:num_forward_outputs] if n is not None])
+    graph = fx.Graph()
+    made: dict[str, fx.Node] = {}
+    for node in joint.graph.nodes:
+        if node.op in ("placeholder", "get_attr") or (node in needed and node.op != "output"):
+            made[node.name] = graph.node_copy(node, lambda source: made[source.name])
+    given = {name for name, node in nodes.items() if node.op in ("placeholder", "get_attr")}
+    newest = {name: made[name] for name in given | plan.kept}
+    sequence = []
+    for name in plan.backward:
+        if name not in nodes:
+            raise UnwritablePlan(f"`{name}` is planned for the backward but is not in the joint graph")
+        newest[name] = graph.node_copy(nodes[name], lambda source: newest[source.name])
+        sequence.append(newest[name].name)
+    first = map_arg(list(outputs[:num_forward_outputs]), lambda node: made[node.name])
+    rest = map_arg(list(outputs[num_forward_outputs:]), lambda node: newest[node.name])
+    graph.output([*first, *rest]).meta = dict(output.meta)
+    graph.lint()
+    return fx.GraphModule(joint, graph), tuple(sequence)
+
+
+def _cone(roots: Iterable[fx.Node]) -> set[fx.Node]:
+    """All that these are computed from, and what writes to it."""
+    found: set[fx.Node] = set()
+    stack = [root for root in roots if isinstance(root, fx.Node)]
+    while stack:
+        node = stack.pop()
+        if node not in found:
+            found.add(node)
+            stack.extend(node.all_input_nodes)
+    return found
 
 
 def _in_order(module: fx.GraphModule, sequence: Sequence[str]) -> fx.GraphModule:
