@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import median
@@ -138,8 +137,9 @@ def bench_depth(target: str, depths: Sequence[int], progress: Progress) -> Itera
 
 def exponent(rows: Sequence[DepthRow]) -> float:
     """Of depth, in the power that fits the bytes beyond parameters and gradients best."""
-    points = [(math.log(row.layers), math.log(max(row.beyond_bytes, 1))) for row in rows]
-    return float(np.polyfit(*zip(*points, strict=True), deg=1)[0])
+    layers = np.log([row.layers for row in rows])
+    beyond = np.log([max(row.beyond_bytes, 1) for row in rows])
+    return float(np.polyfit(layers, beyond, 1)[0])
 
 
 def depth_table(rows: Sequence[DepthRow]) -> Table:

@@ -41,7 +41,9 @@ def _parser() -> argparse.ArgumentParser:
     devices = commands.add_parser("devices", help="list the device profiles that are shipped")
     devices.add_argument("--json", action="store_true", help="print JSON instead of a table")
     devices.set_defaults(run=_devices)
-    measure = commands.add_parser("bench", help="measure budgets from floor to fastest beside plain Inductor; `bench plan`: the planner alone")
+    measure = commands.add_parser(
+        "bench", help="measure budgets from floor to fastest beside plain Inductor; `bench plan`: the planner alone"
+    )
     measure.add_argument("target", metavar="SCRIPT.py:FACTORY", help="a function that returns a model and its inputs")
     measure.add_argument("--steps", type=int, default=6, help="how many budgets (default 6)")
     measure.add_argument("--repeats", type=int, default=7, help="timed steps of each candidate (default 7)")

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from autockpt.cost_models import DeviceProfile
-from autockpt.passes.forecast import Forecast
 from autockpt.passes.candidate import Candidate
+from autockpt.passes.forecast import Forecast
 from autockpt.passes.frontier import Frontier
 from autockpt.passes.gap import Gap
 from autockpt.passes.joint import JointGraph

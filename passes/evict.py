@@ -98,7 +98,9 @@ class Evictor:
             if wanted in self._problem.pinned:
                 return None
             found[wanted] = None
-            ahead += [source for source in self._reads[wanted] if source in found or not state.is_held(source, at, name)]
+            ahead += [
+                source for source in self._reads[wanted] if source in found or not state.is_held(source, at, name)
+            ]
         return sorted(found, key=self._position.__getitem__)
 
 

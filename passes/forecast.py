@@ -113,7 +113,9 @@ class Simulator:
         """The worst moment and what lives there, without the rest of a forecast."""
         passes = [self._forward(plan), self._backward(plan)]
         worst = max(passes, key=lambda during: self._live(*during))
-        lowered, replayed, base = worst
+        lowered, replayed, _ = worst
+        if not lowered.kernels:
+            return Peak("", 0, False, self._live(*worst), ())
         in_backward, live_bytes = worst is passes[1], self._live(*worst)
         launch = max(range(len(replayed.live)), key=replayed.live.__getitem__)
         number, kernel = next((n, k) for n, k in enumerate(lowered.kernels) if k.launch == launch)

@@ -2,8 +2,8 @@
 
 What a moment holds besides kept values depends on the plan: what is recomputed lives there, and what is fused does
 not. So each round takes the room from the last replay. A choice that does not fit with each value recomputed once is
-tried again with the waists of the forward rebuilt first and the rest from there (`schedule.py`). Where one round's plan fits with space to spare and another's
-does not fit, the next is halfway between. Of all that fit the fastest is taken.
+tried again with the waists of the forward rebuilt first and the rest from there (`schedule.py`). Where one round's plan
+fits with space to spare and another's does not fit, the next is halfway between. Of all that fit the fastest is taken.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Plan without the garbage collector: a plan makes many objects and no cycles, and looking for some takes most of the time."""
+"""Without the garbage collector: planning makes many objects and no cycles, and to look for some takes most of it."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from autockpt.passes.decide import Budget, Decision, Look
 from autockpt.passes.candidate import Candidate
+from autockpt.passes.decide import Budget, Decision, Look
 from autockpt.passes.frontier import Frontier
 from autockpt.passes.plan import Plan
 

@@ -32,7 +32,8 @@ class SmallSearch:
         """None where the graph is not small."""
         values = problem.graph.values
         forward = sum(value.role is Role.FORWARD for value in values)
-        if problem.lowering is not Lowering.EAGER or problem.margin or len(values) > _MOST_VALUES or forward > 2 * _MOST:
+        large = len(values) > _MOST_VALUES or forward > 2 * _MOST
+        if large or problem.lowering is not Lowering.EAGER or problem.margin:
             return None
         search = SmallSearch(problem, order)
         return search if search._task.turn <= _MOST else None

@@ -21,7 +21,9 @@ def standing_bytes(problem: Problem) -> int:
     graph = problem.graph
     outputs = {graph.by_name[name].storage for name in graph.forward_outputs}
     tangents = {value.storage for value in graph.values if value.role is Role.TANGENT}
-    made = {name for name in outputs | tangents if name and graph.by_name[name].role not in (Role.PARAMETER, Role.INPUT)}
+    made = {
+        name for name in outputs | tangents if name and graph.by_name[name].role not in (Role.PARAMETER, Role.INPUT)
+    }
     return graph.given_bytes + problem.standing_bytes + sum(graph.bytes.get(name, 0) for name in made)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from autockpt.bench_plan import add_bench_plan, parse_budgets, run_instance
+from autockpt.bench_plan import parse_budgets, run_instance
+from autockpt.cli import main
 from autockpt.errors import OptionError
 from autockpt.instance import InstanceError, load_instance, parse_instance
 from autockpt.passes.task import peak_bytes
@@ -99,11 +99,8 @@ def test_an_instance_without_published_budgets_gets_shares_of_its_peak() -> None
 def test_the_command_prints_a_table_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "chain.json"
     path.write_text(json.dumps(fields()))
-    parser = argparse.ArgumentParser()
-    add_bench_plan(parser.add_subparsers())
-    parsed = parser.parse_args(["bench-plan", str(path), "17", "--json", "-"])
 
-    assert parsed.run(parsed) == 0
+    assert main(["bench", "plan", "--instance", str(path), "--budget", "17", "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["overhead"] == pytest.approx(0.4)
     assert run_instance(path, ["0.2"]) == 1
     assert "Lowest peak found: 17 KB" in capsys.readouterr().out
