@@ -2,7 +2,8 @@
 
 With m waists kept out of n, the segment between two of them is computed again as a whole when its backward begins,
 but only its durable values are held; each block of it is computed once more from there. Kept and held bytes together
-are least near m = √n, and so grow no faster than the square root of depth.
+are least near m = √n, and so grow no faster than the square root of depth. Where much crosses every moment, as the
+skips of a U-Net do, a waist is too wide to be kept whole: then every so many of the values that cross any are kept.
 
 The backward of the last part of the forward comes first, when nothing has been rebuilt yet: what is kept there is
 gone again before it is in the way. So there are also plans that are nested only up to a border, and richer after it.
@@ -44,18 +45,21 @@ def nests(problem: Problem, fastest: frozenset[str], lowest_cut: frozenset[str])
     """Every so many waists kept, one of two kinds of durable values between them, the fastest plan after a border."""
     crossing, width = _waists(problem)
     every = _union(crossing)
+    in_order = [value.name for value in problem.graph.values if value.name in every]
     made: set[Nest] = set()
     large = len(problem.graph.values) >= _LARGE
     late = list(_late(problem.graph))[: 1 if large else None]
     for count in _near_root(len(crossing)) if large else _counts(len(crossing)):
-        outer = _union(crossing[number] for number in _spread(width, count))
-        for number, after in enumerate(late):
-            kept = completed(problem, (outer - after) | (fastest & after))
-            for durable in (every - kept, lowest_cut - kept)[: 1 if large else None]:
-                nest = Nest(kept, durable - frozenset(problem.pinned), is_whole=number == 0)
-                if nest not in made:
-                    made.add(nest)
-                    yield nest
+        moments = _union(crossing[number] for number in _spread(width, count))
+        values = frozenset(in_order[number] for number in _spread([0] * len(in_order), count))
+        for outer in (moments, values):
+            for number, after in enumerate(late):
+                kept = completed(problem, (outer - after) | (fastest & after))
+                for durable in (every - kept, lowest_cut - kept)[: 1 if large else None]:
+                    nest = Nest(kept, durable - frozenset(problem.pinned), is_whole=number == 0)
+                    if nest not in made:
+                        made.add(nest)
+                        yield nest
 
 
 def waist_values(problem: Problem) -> frozenset[str]:
