@@ -16,10 +16,10 @@ from autockpt.passes.candidate import Candidate
 from autockpt.passes.forecast import Simulator
 from autockpt.passes.gap_search import GapSearch
 from autockpt.passes.hull import Hull
-from autockpt.passes.joint import Role, Trait
+from autockpt.passes.keeping import orders
 from autockpt.passes.nested import Nest, nests
 from autockpt.passes.plan import Plan, Problem
-from autockpt.passes.schedule import Scheduler, leaves_first, traced_order
+from autockpt.passes.schedule import Scheduler
 from autockpt.passes.small import SmallSearch
 from autockpt.passes.unavoidable import standing_bytes
 from autockpt.passes.way import Way
@@ -40,7 +40,8 @@ class Frontier:
         self.problem = problem
         self._planner = planner
         self.simulator = Simulator(problem)
-        self._order = _order(problem)
+        # Weight gradients first, where no side effect forbids it.
+        self._order = orders(problem.graph)[-1]
         self._scheduler = Scheduler(problem.graph, self._order)
         self._solve_seconds = solve_seconds
         self._peaks: dict[Plan, int] = {}
@@ -221,10 +222,3 @@ def _faster(one: Candidate | None, other: Candidate | None) -> Candidate | None:
         return one or other
     return other if other.seconds < one.seconds else one
 
-
-def _order(problem: Problem) -> tuple[str, ...]:
-    """Only a backward without side effects may run in another order than autograd traced."""
-    fixed = {Trait.MUTATES, Trait.EFFECT, Trait.COLLECTIVE, Trait.RANDOM, Trait.SEED}
-    if any(value.role is Role.BACKWARD and value.traits & fixed for value in problem.graph.values):
-        return traced_order(problem.graph)
-    return leaves_first(problem.graph)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from time import perf_counter
 
 import numpy as np
 
@@ -70,7 +71,10 @@ class GapSearch:
         besides = self._besides_fastest
         seen = set()
         for _ in range(self._rounds):
-            answer = solve(self._graph.gaps, budget_bytes - besides, self._limit_seconds, None, self._tolerance)
+            if self._limit_seconds <= 0:
+                self.timed_out = True
+                break
+            answer = self._solve(budget_bytes - besides)
             if answer is None:
                 # Too dark a view: halfway back to one that had a solution.
                 over, besides = besides, (besides + (self._besides_fastest if fits is None else fits)) / 2
@@ -93,6 +97,13 @@ class GapSearch:
             now = np.where(live > 0, replayed, besides)
             besides = now if fits is None or over is None else (fits + over) / 2
         return best
+
+    def _solve(self, room: Floats) -> Answer | None:
+        """All solutions share one limit, so that planning as a whole has one."""
+        started = perf_counter()
+        answer = solve(self._graph.gaps, room, self._limit_seconds, None, self._tolerance)
+        self._limit_seconds -= perf_counter() - started
+        return answer
 
     def _replay(self, kept: frozenset[str], budget_bytes: int) -> tuple[Candidate, Floats, Floats]:
         """With each value recomputed once; or, where that does not fit and this is lower, the waists rebuilt first."""
