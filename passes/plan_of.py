@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from autockpt.passes.joint import Kind
+from autockpt.passes.joint import Kind, Role
 from autockpt.passes.plan import Plan, Problem
 from autockpt.passes.task import Again
 from autockpt.passes.task_of import Naming
@@ -20,13 +20,36 @@ def plan_of(problem: Problem, naming: Naming, again: Again) -> Plan:
     return Plan(frozenset(writer.kept), tuple(writer.backward))
 
 
-def write_plan(problem: Problem, sequence: Iterable[str]) -> Plan:
-    """The same from the backward without its views."""
+def write_plan(problem: Problem, sequence: Sequence[str]) -> Plan:
+    """The same from the names of what runs in the backward, views aside. What nobody reads does not run."""
     writer = _Writer(problem)
-    for name in sequence:
+    for name in _read_runs(problem, sequence):
         writer.run((name,))
     writer.fetch(problem.graph.backward_outputs)
     return Plan(frozenset(writer.kept), tuple(writer.backward))
+
+
+def _read_runs(problem: Problem, sequence: Sequence[str]) -> list[str]:
+    """Without recomputations whose result is made again, or forgotten, before anything reads it."""
+    values = problem.graph.by_name
+    wanted = {base for name in problem.graph.backward_outputs for base in _behind(problem, name)}
+    found = []
+    for name in reversed(sequence):
+        if values[name].role is Role.FORWARD and name not in wanted:
+            continue
+        found.append(name)
+        wanted.discard(name)
+        wanted.update(base for source in values[name].inputs for base in _behind(problem, source))
+    found.reverse()
+    return found
+
+
+def _behind(problem: Problem, name: str) -> tuple[str, ...]:
+    """A value, or what a view of it is a view of."""
+    value = problem.graph.by_name[name]
+    if value.kind is not Kind.VIEW:
+        return (name,)
+    return tuple(base for source in value.inputs for base in _behind(problem, source))
 
 
 class _Writer:

@@ -11,6 +11,7 @@ from random_tasks import sketch
 from autockpt.passes.evict import Evictor
 from autockpt.passes.forecast import Simulator
 from autockpt.passes.frontier import Frontier
+from autockpt.passes.plan_of import write_plan
 from autockpt.passes.schedule import schedule, traced_order
 from autockpt.passes.verify import verify
 
@@ -44,3 +45,11 @@ def test_a_way_is_walked_only_as_far_as_asked_and_gets_slower() -> None:
     assert way.first_within(0, inf) is None
     assert all(one.recompute_seconds <= other.recompute_seconds for one, other in pairwise(way.candidates))
     assert way.first_within(high - 1, inf) is first
+
+
+def test_what_nobody_reads_does_not_run() -> None:
+    """Made again before its result was read: the first of the two is of no use."""
+    asked = problem(chain(4))
+    plan = write_plan(asked, ["b3", "f2", "f1", "f2", "b2", "b1", "b0"])
+    assert plan.backward == ("b3", "f1", "f2", "b2", "b1", "b0")
+    assert plan.kept == {"f0", "f3"}
