@@ -221,4 +221,3 @@ def _faster(one: Candidate | None, other: Candidate | None) -> Candidate | None:
     if one is None or other is None:
         return one or other
     return other if other.seconds < one.seconds else one
-

@@ -7,7 +7,7 @@ less all that a replayed plan holds there besides them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -69,7 +69,7 @@ class GapGraph:
             nbytes=np.array([self._nbytes(name) for name in self.names]),
             opens=ends + 1,
             # Held until the last that is made from it is made again.
-            closes=self._needed(first, reads, max) - 1,
+            closes=self._needed(first, reads) - 1,
             reads=reads,
             demanded=self._demanded(first),
             traffic=np.array([self._traffic(name) for name in self.names]),
@@ -81,7 +81,7 @@ class GapGraph:
         asked[[number for number in numbers if number is not None]] = True
         return asked
 
-    def _needed(self, first: Integers, reads: Integers, pick: Callable[[int, int], int]) -> Integers:
+    def _needed(self, first: Integers, reads: Integers) -> Integers:
         """When a kept value has done its work: at its own first read, or when what is made from it is made again."""
         needed = first.tolist()
         later: list[int | None] = [None] * len(needed)
@@ -89,7 +89,7 @@ class GapGraph:
             if needed[value] == self.moments:
                 needed[value] = self.turn if (known := later[value]) is None else known
             so_far = later[source]
-            later[source] = needed[value] if so_far is None else pick(so_far, needed[value])
+            later[source] = needed[value] if so_far is None else max(so_far, needed[value])
         for value, so_far in enumerate(later):
             if needed[value] == self.moments:
                 needed[value] = self.turn if so_far is None else so_far
@@ -97,9 +97,14 @@ class GapGraph:
 
     @cached_property
     def surest_gaps(self) -> Gaps:
-        """The same, each gap only as long as in every plan: some need the value as soon as anything made from it."""
+        """The same, each gap only as long as in every plan: what the backward does not read itself may be needed as
+        soon as anything is that is made from it, however far down."""
         gaps = self.gaps
-        return replace(gaps, closes=self._needed(self._first_reads, gaps.reads, min) - 1)
+        soonest = self._first_reads.tolist()
+        for source, value in gaps.reads[np.lexsort((gaps.reads[:, 0], gaps.reads[:, 1]))][::-1].tolist():
+            soonest[source] = min(soonest[source], soonest[value])
+        needed = np.where(self._first_reads < self.moments, self._first_reads, np.array(soonest, dtype=np.int64))
+        return replace(gaps, closes=np.where(needed < self.moments, needed, self.turn) - 1)
 
     def _seconds(self, name: str) -> float:
         if name in self._problem.pinned:

@@ -82,7 +82,8 @@ def relevant(gaps: Gaps) -> Booleans:
 def round_to_choice(gaps: Gaps, rows: Sequence[Row], shares: Floats) -> Choice | None:
     """Keep what has a share, let go of the smallest shares (then the cheapest per byte) until every row fits."""
     kept = gaps.free_to_keep | ((shares > 1e-6) & np.isfinite(gaps.nbytes)) | np.isinf(gaps.seconds)
-    rate = gaps.seconds / np.maximum(gaps.nbytes, 1.0)
+    with np.errstate(invalid="ignore"):
+        rate = gaps.seconds / np.maximum(gaps.nbytes, 1.0)
     for row in rows:
         held = row.members[kept[row.members]]
         over = float(gaps.nbytes[held].sum()) - row.room

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autockpt.passes.exact import TooLarge, exact
-from autockpt.passes.joint import Role
+from autockpt.passes.joint import Kind, Role, Value
 from autockpt.passes.plan import Lowering, Plan, Problem
 from autockpt.passes.plan_of import plan_of
 from autockpt.passes.task import peak_bytes
@@ -32,8 +32,10 @@ class SmallSearch:
         """None where the graph is not small."""
         values = problem.graph.values
         forward = sum(value.role is Role.FORWARD for value in values)
+        # Several results of one operation, and masks that could be kept, a task counts too high.
+        rough = any(_is_rough(problem, value) for value in values if value.role is Role.FORWARD)
         large = len(values) > _MOST_VALUES or forward > 2 * _MOST
-        if large or problem.lowering is not Lowering.EAGER or problem.margin:
+        if large or rough or problem.lowering is not Lowering.EAGER or problem.margin:
             return None
         search = SmallSearch(problem, order)
         return search if search._task.turn <= _MOST else None
@@ -62,3 +64,8 @@ class SmallSearch:
                 best = plan_of(self._problem, self._naming, again)
                 high = self._given_bytes + peak_bytes(self._task, again)
         return best
+
+
+def _is_rough(problem: Problem, value: Value) -> bool:
+    late = value.owns_bytes and value.name not in problem.graph.required_forward
+    return value.kind is Kind.PART or (late and value.name not in problem.unkeepable)

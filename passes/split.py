@@ -37,11 +37,11 @@ def _unrolled(joint: fx.GraphModule, plan: Plan, num_forward_outputs: int) -> tu
     nodes = {node.name: node for node in joint.graph.nodes}
     output = next(iter(joint.graph.find_nodes(op="output")))
     outputs = output.args[0]
-    needed = _cone([nodes[name] for name in plan.kept] + [n for n in outputs[:num_forward_outputs] if n is not None])
     graph = fx.Graph()
     made: dict[str, fx.Node] = {}
+    # The whole forward, what it writes to included: torch takes out what nobody needs.
     for node in joint.graph.nodes:
-        if node.op in ("placeholder", "get_attr") or (node in needed and node.op != "output"):
+        if node.op != "output" and not _needs_tangents(node, made):
             made[node.name] = graph.node_copy(node, lambda source: made[source.name])
     given = {name for name, node in nodes.items() if node.op in ("placeholder", "get_attr")}
     newest = {name: made[name] for name in given | plan.kept}
@@ -58,16 +58,15 @@ def _unrolled(joint: fx.GraphModule, plan: Plan, num_forward_outputs: int) -> tu
     return fx.GraphModule(joint, graph), tuple(sequence)
 
 
-def _cone(roots: Iterable[fx.Node]) -> set[fx.Node]:
-    """All that these are computed from, and what writes to it."""
-    found: set[fx.Node] = set()
-    stack = [root for root in roots if isinstance(root, fx.Node)]
-    while stack:
-        node = stack.pop()
-        if node not in found:
-            found.add(node)
-            stack.extend(node.all_input_nodes)
-    return found
+def _needs_tangents(node: fx.Node, made: dict[str, fx.Node]) -> bool:
+    """Whether an operation is the backward's own: by what it reads, or because torch says so."""
+    if node.meta.get("partitioner_tag") == "must_be_in_backward":
+        return True
+    return any(_is_tangent(source) or source.name not in made for source in node.all_input_nodes)
+
+
+def _is_tangent(node: fx.Node) -> bool:
+    return node.op == "placeholder" and "tangents" in str(node.target)
 
 
 def _in_order(module: fx.GraphModule, sequence: Sequence[str]) -> fx.GraphModule:

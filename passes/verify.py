@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+import torch
 from torch import fx
 
 from autockpt.passes.joint import Role
@@ -52,8 +53,17 @@ def verify_modules(joint: fx.GraphModule, plan: Plan, forward: fx.GraphModule, b
     crossing = {n.name for n in backward.graph.nodes if n.op == "placeholder" and not is_number(n)}
     made: Callable[[str], bool] = lambda name: name in targets and callable(targets[name])  # noqa: E731
     _refuse({name for name in crossing if made(name)} - plan.kept, "reaches the backward but is not kept")
+    in_backward = set(plan.backward)
+    # What the forward writes to, batch statistics and the like, must not get lost.
+    writes = [node.target for node in joint.graph.nodes if node.name not in in_backward and _is_mutable(node)]
+    if writes != [node.target for node in forward.graph.nodes if _is_mutable(node)]:
+        raise BrokenPlan("the forward does not write to all that it should, or not in order")
     returned = {node.name for node in next(iter(forward.graph.find_nodes(op="output"))).all_input_nodes}
     _refuse({name for name in crossing if made(name)} - returned, "is read by the backward but not returned")
+
+
+def _is_mutable(node: fx.Node) -> bool:
+    return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
 
 
 def _refuse(culprits: set[str] | frozenset[str], why: str) -> None:
