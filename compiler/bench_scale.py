@@ -62,6 +62,12 @@ class ScaleRow:
         planning = timing.planning or self.limit_seconds
         return planning / self.ours.planning, (timing.total or self.limit_seconds) / self.ours.total
 
+    @property
+    def times(self) -> float:
+        """How many times as long torch takes, asked to stay in a budget, as ours takes to plan for one in bytes."""
+        assert self.absolute.planning is not None
+        return (self.torch[-1].total or self.limit_seconds) / self.absolute.planning
+
     def as_json(self) -> dict[str, object]:
         return asdict(self)
 
@@ -127,7 +133,8 @@ def _torch(budget: float) -> str:
 def scale_table(rows: Sequence[ScaleRow]) -> Table:
     torches = [timing.name for timing in rows[0].torch] if rows else []
     headings = [f"{part}: {name}" for part in ("plan", "all") for name in ("ours", *torches, "times")]
-    table = Table("nodes", *headings, "plan: in bytes")
+    last = torches[-1] if torches else "torch"
+    table = Table("nodes", *headings, "plan: in bytes", f"{last} in all / ours in bytes")
     for column in table.columns:
         column.justify = "right"
     for row in rows:
@@ -139,6 +146,7 @@ def scale_table(rows: Sequence[ScaleRow]) -> Table:
             *(_seconds(timing.total, row) for timing in (row.ours, *row.torch)),
             " ".join(f"{times:.1f}" for times in total),
             _seconds(row.absolute.planning, row),
+            f"{row.times:.1f}",
         )
     return table
 

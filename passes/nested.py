@@ -52,7 +52,7 @@ def nests(problem: Problem, fastest: frozenset[str], lowest_cut: frozenset[str])
     for count in _near_root(len(crossing)) if large else _counts(len(crossing)):
         moments = _union(crossing[number] for number in _spread(width, count))
         values = frozenset(in_order[number] for number in _spread([0] * len(in_order), count))
-        for outer in (moments, values):
+        for outer in (moments, values)[: 1 if large else None]:
             for number, after in enumerate(late):
                 kept = completed(problem, (outer - after) | (fastest & after))
                 for durable in (every - kept, lowest_cut - kept)[: 1 if large else None]:
