@@ -7,6 +7,7 @@ can be computed again. Found from reads and sizes alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,7 +19,9 @@ class Crossings:
     def __init__(self, graph: JointGraph) -> None:
         self.sequence = [v for v in graph.values if v.role is Role.FORWARD and v.name in graph.required_forward]
         """A moment is after one of these has run."""
-        self._born, self._last = _lives(graph, self.sequence)
+        found = lives(graph, self.sequence)
+        self._born = {storage: life.born for storage, life in found.items()}
+        self._last = {storage: life.last for storage, life in found.items()}
         change = np.zeros(len(self.sequence) + 1, dtype=np.int64)
         for storage, moment in self._born.items():
             change[moment] += graph.bytes[storage]
@@ -41,20 +44,32 @@ class Crossings:
         return found
 
 
-def _lives(graph: JointGraph, sequence: Sequence[Value]) -> tuple[dict[str, int], dict[str, int]]:
-    """The moments at which each storage is made and last read."""
+@dataclass(frozen=True)
+class Life:
+    born: int
+    reads: list[int]
+    """Moments at which a storage is read, views aside, in order; the one at which it is made comes first."""
+    views: list[int]
+    """Moments at which a view of it is taken."""
+
+    @property
+    def last(self) -> int:
+        return max(self.reads[-1], *self.views) if self.views else self.reads[-1]
+
+
+def lives(graph: JointGraph, sequence: Sequence[Value]) -> dict[str, Life]:
+    """Of every storage that this sequence makes."""
     moment = {value.name: number for number, value in enumerate(sequence)}
-    born: dict[str, int] = {}
-    last: dict[str, int] = {}
+    found: dict[str, Life] = {}
     for number, value in enumerate(sequence):
         if value.owns_bytes:
             # A part is made by its operation, before anybody takes it out.
-            made_by = moment[value.inputs[0]] if value.kind is Kind.PART else number
-            born[value.name] = last[value.name] = made_by
-        for name in value.inputs:
-            if graph.by_name[name].storage in born:
-                last[graph.by_name[name].storage] = number
-    return born, last
+            born = moment[value.inputs[0]] if value.kind is Kind.PART else number
+            found[value.name] = Life(born, [born], [])
+        for storage in {graph.by_name[name].storage for name in value.inputs} & found.keys():
+            life = found[storage]
+            (life.views if value.kind is Kind.VIEW else life.reads).append(number)
+    return found
 
 
 def narrow_moments(nbytes: Sequence[int]) -> list[int]:

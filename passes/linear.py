@@ -10,10 +10,9 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 import numpy as np
-from ortools.math_opt import model_pb2
 from ortools.math_opt.python import mathopt
-from ortools.math_opt.solvers.highs_pb2 import HighsOptionsProto
 
+from autockpt.passes.highs import Matrix, model, options
 from autockpt.passes.task import Floats, Integers
 
 
@@ -85,11 +84,11 @@ class Mixed:
 
 def solve_linear(program: Program) -> Relaxed | None:
     """None where nothing satisfies the constraints."""
-    model = _model(program, integer=False)
-    result = mathopt.solve(model, mathopt.SolverType.HIGHS, params=_parameters())
+    posed = _model(program, integer=False)
+    result = mathopt.solve(posed, mathopt.SolverType.HIGHS, params=_parameters())
     if result.termination.reason is not mathopt.TerminationReason.OPTIMAL:
         return None
-    variables = list(model.variables())
+    variables = list(posed.variables())
     return Relaxed(
         np.array(result.variable_values(variables)),
         float(result.objective_value()),
@@ -98,11 +97,11 @@ def solve_linear(program: Program) -> Relaxed | None:
 
 
 def solve_mixed(program: Program, limit_seconds: float, tolerance: float = 0.0) -> Mixed:
-    model = _model(program, integer=True)
-    result = mathopt.solve(model, mathopt.SolverType.HIGHS, params=_parameters(limit_seconds, tolerance))
+    posed = _model(program, integer=True)
+    result = mathopt.solve(posed, mathopt.SolverType.HIGHS, params=_parameters(limit_seconds, tolerance))
     found = result.has_primal_feasible_solution()
     return Mixed(
-        values=np.array(result.variable_values(list(model.variables()))) if found else None,
+        values=np.array(result.variable_values(list(posed.variables()))) if found else None,
         bound=float(result.best_objective_bound()),
         proven=result.termination.reason in (mathopt.TerminationReason.OPTIMAL, mathopt.TerminationReason.INFEASIBLE),
         timed_out=result.termination.limit is mathopt.Limit.TIME,
@@ -110,36 +109,22 @@ def solve_mixed(program: Program, limit_seconds: float, tolerance: float = 0.0) 
 
 
 def _parameters(limit_seconds: float | None = None, tolerance: float = 0.0) -> mathopt.SolveParameters:
-    options = {"threads": 1, "random_seed": 0}
     if limit_seconds is None:
-        return mathopt.SolveParameters(highs=HighsOptionsProto(int_options=options))
+        return mathopt.SolveParameters(highs=options())
     return mathopt.SolveParameters(
         time_limit=timedelta(seconds=limit_seconds),
-        highs=HighsOptionsProto(
-            int_options=options, double_options={"mip_rel_gap": 1e-6, "mip_abs_gap": max(tolerance, 1e-6)}
-        ),
+        highs=options(mip_rel_gap=1e-6, mip_abs_gap=max(tolerance, 1e-6)),
     )
 
 
 def _model(program: Program, integer: bool) -> mathopt.Model:
-    rows, size = program.rows, len(program.cost)
+    rows = program.rows
     lengths = np.concatenate([*rows.length, np.zeros(0, dtype=np.int64)])
-    proto = model_pb2.ModelProto()
-    variables, constraints, matrix = proto.variables, proto.linear_constraints, proto.linear_constraint_matrix
-    variables.ids.extend(range(size))
-    variables.lower_bounds.extend(program.least.tolist())
-    variables.upper_bounds.extend(program.most.tolist())
-    variables.integers.extend([integer] * size)
-    priced = np.flatnonzero(program.cost)
-    proto.objective.linear_coefficients.ids.extend(priced.tolist())
-    proto.objective.linear_coefficients.values.extend(program.cost[priced].tolist())
-    constraints.ids.extend(range(len(lengths)))
-    constraints.lower_bounds.extend(np.concatenate([*rows.low, np.zeros(0)]).tolist())
-    constraints.upper_bounds.extend(np.concatenate([*rows.high, np.zeros(0)]).tolist())
-    lines = np.repeat(np.arange(len(lengths)), lengths)
-    index = np.concatenate([*rows.index, np.zeros(0, dtype=np.int64)])
-    order = np.lexsort((index, lines))
-    matrix.row_ids.extend(lines[order].tolist())
-    matrix.column_ids.extend(index[order].tolist())
-    matrix.coefficients.extend(np.concatenate([*rows.value, np.zeros(0)])[order].tolist())
-    return mathopt.Model.from_model_proto(proto)
+    matrix = Matrix(
+        lines=np.repeat(np.arange(len(lengths)), lengths),
+        columns=np.concatenate([*rows.index, np.zeros(0, dtype=np.int64)]),
+        values=np.concatenate([*rows.value, np.zeros(0)]),
+        low=np.concatenate([*rows.low, np.zeros(0)]).tolist(),
+        high=np.concatenate([*rows.high, np.zeros(0)]).tolist(),
+    )
+    return model(program.cost, program.least, program.most, matrix, whole=integer)

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from math import inf
 
 import numpy as np
-from ortools.math_opt import model_pb2
 from ortools.math_opt.python import mathopt
-from ortools.math_opt.solvers.highs_pb2 import HighsOptionsProto
 
+from autockpt.passes.highs import Matrix, model, options
 from autockpt.passes.task import Floats, Integers
 
 
@@ -60,45 +59,34 @@ def weak_bound(rows: Rows, costs: Floats, duals: Floats) -> float:
 
 def solve_duals(rows: Rows, costs: Floats) -> Floats | None:
     """None where the solver finds nothing that satisfies the rows."""
-    model = _model(rows, costs, whole=False)
-    result = mathopt.solve(model, mathopt.SolverType.HIGHS, params=_parameters({}))
+    posed = _model(rows, costs, whole=False)
+    result = mathopt.solve(posed, mathopt.SolverType.HIGHS, params=_exact())
     if not result.has_dual_feasible_solution():
         return None
-    found: Floats = np.array(result.dual_values(list(model.linear_constraints())))
+    found: Floats = np.array(result.dual_values(list(posed.linear_constraints())))
     return np.maximum(found, 0.0)
 
 
 def solve_whole(rows: Rows, costs: Floats, most_nodes: int) -> float:
     """The bound in whole numbers, as far as so many nodes prove it; infinite where nothing satisfies the rows."""
-    model = _model(rows, costs, whole=True)
-    result = mathopt.solve(model, mathopt.SolverType.HIGHS, params=_parameters({"mip_max_nodes": most_nodes}))
+    posed = _model(rows, costs, whole=True)
+    result = mathopt.solve(posed, mathopt.SolverType.HIGHS, params=_exact(most_nodes))
     if result.termination.reason is mathopt.TerminationReason.INFEASIBLE:
         return inf
     bound = float(result.best_objective_bound())
     return bound if bound < inf else 0.0
 
 
-def _parameters(limits: dict[str, int]) -> mathopt.SolveParameters:
-    whole = {"threads": 1, "random_seed": 0, **limits}
-    return mathopt.SolveParameters(highs=HighsOptionsProto(int_options=whole, double_options={"mip_rel_gap": 0.0}))
+def _exact(most_nodes: int | None = None) -> mathopt.SolveParameters:
+    return mathopt.SolveParameters(highs=options(most_nodes, mip_rel_gap=0.0))
 
 
 def _model(rows: Rows, costs: Floats, whole: bool) -> mathopt.Model:
-    proto = model_pb2.ModelProto()
-    variables, constraints, matrix = proto.variables, proto.linear_constraints, proto.linear_constraint_matrix
-    variables.ids.extend(range(len(costs)))
-    variables.lower_bounds.extend([0.0] * len(costs))
-    variables.upper_bounds.extend([1.0] * len(costs))
-    variables.integers.extend([whole] * len(costs))
-    priced = np.flatnonzero(costs)
-    proto.objective.linear_coefficients.ids.extend(priced.tolist())
-    proto.objective.linear_coefficients.values.extend(costs[priced].tolist())
-    constraints.ids.extend(range(len(rows.low)))
-    constraints.lower_bounds.extend(rows.low)
-    constraints.upper_bounds.extend([inf] * len(rows.low))
-    lines, columns = rows.lines, np.array(rows.columns, dtype=np.int64)
-    order = np.lexsort((columns, lines))
-    matrix.row_ids.extend(lines[order].tolist())
-    matrix.column_ids.extend(columns[order].tolist())
-    matrix.coefficients.extend(np.array(rows.values)[order].tolist())
-    return mathopt.Model.from_model_proto(proto)
+    matrix = Matrix(
+        lines=rows.lines,
+        columns=np.array(rows.columns, dtype=np.int64),
+        values=np.array(rows.values),
+        low=rows.low,
+        high=[inf] * len(rows.low),
+    )
+    return model(costs, np.zeros(len(costs)), np.ones(len(costs)), matrix, whole)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from autockpt.passes.joint import JointGraph, Kind, Role, Value
+from autockpt.passes.crossings import Life, lives
+from autockpt.passes.joint import JointGraph, Role
 
 _STEEP = 1.5
 """Between two waists there are so many times the bytes of either."""
@@ -35,12 +36,12 @@ class Waist:
 def find_waists(graph: JointGraph) -> tuple[Waist, ...]:
     """In order of the forward; moments that nothing crosses are none."""
     sequence = [v for v in graph.values if v.role is Role.FORWARD and v.name in graph.required_forward]
-    lives = _lives(graph, sequence)
-    moments = _valleys(_levels(graph, lives, len(sequence)))
+    found = lives(graph, sequence)
+    moments = _valleys(_levels(graph, found, len(sequence)))
     position = {value.name: number for number, value in enumerate(graph.values)}
     waists = []
     for moment, following in zip(moments, [*moments[1:], len(sequence)], strict=True):
-        crossing = frozenset(storage for storage, life in lives.items() if life.born <= moment < life.reads[-1])
+        crossing = frozenset(storage for storage, life in found.items() if life.born <= moment < life.reads[-1])
         operators = tuple(value.operator for value in sequence[moment + 1 : following + 1])
         waists.append(Waist(position[sequence[moment].name], crossing, operators))
     return tuple(waist for waist in waists if waist.crossing)
@@ -61,34 +62,13 @@ def every_block(waists: Sequence[Waist]) -> tuple[Waist, ...]:
     return tuple(waists[first::period])
 
 
-@dataclass(frozen=True)
-class _Life:
-    born: int
-    reads: list[int]
-    """Moments at which a storage is read, views aside, in order; the one at which it is made comes first."""
-
-
-def _lives(graph: JointGraph, sequence: Sequence[Value]) -> dict[str, _Life]:
-    moment = {value.name: number for number, value in enumerate(sequence)}
-    lives: dict[str, _Life] = {}
-    for number, value in enumerate(sequence):
-        if value.owns_bytes:
-            # A part is made by its operation, before anybody takes it out.
-            born = moment[value.inputs[0]] if value.kind is Kind.PART else number
-            lives[value.name] = _Life(born, [born])
-        for storage in {graph.by_name[name].storage for name in value.inputs} & lives.keys():
-            if value.kind is not Kind.VIEW:
-                lives[storage].reads.append(number)
-    return lives
-
-
-def _levels(graph: JointGraph, lives: Mapping[str, _Life], moments: int) -> Levels:
+def _levels(graph: JointGraph, found: Mapping[str, Life], moments: int) -> Levels:
     """Bytes that cross each moment; of equals those are lower whose values are read more than once more.
 
     What is read once more is on its way through a chain; where a residual begins it is read again and again.
     """
     crossing, junctions = np.zeros((2, moments + 1), dtype=np.int64)
-    for storage, life in lives.items():
+    for storage, life in found.items():
         crossing[life.born] += graph.bytes[storage]
         crossing[life.reads[-1]] -= graph.bytes[storage]
         if len(life.reads) > 2:
