@@ -1,7 +1,8 @@
 """What one operation costs on one device: FLOPs, bytes and seconds. Nothing here knows a graph."""
 
-from autockpt.cost_models.device import DeviceProfile, ProfileError, load_profile, shipped_profiles
+from autockpt.cost_models.device import DeviceProfile
 from autockpt.cost_models.formulas import work_of
+from autockpt.cost_models.profiles import ProfileError, load_profile, shipped_profiles
 from autockpt.cost_models.roofline import seconds_of
 from autockpt.cost_models.work import TensorSpec, Work
 from autockpt.cost_models.workspace import workspace_bytes

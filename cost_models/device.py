@@ -1,21 +1,43 @@
-"""A device as a handful of rates, read from JSON."""
+"""A device as a handful of rates and curves."""
 
 from __future__ import annotations
 
-import json
-import os
+from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from functools import cache
-from pathlib import Path
+from dataclasses import dataclass, field
+from math import exp, log
+from types import MappingProxyType
 from typing import Any
 
-SCHEMA = 1
-_SHIPPED = Path(__file__).parent / "devices"
+Curve = tuple[tuple[float, float], ...]
+"""Points in rising order; between them a straight line in the logarithms, outside them the nearest point."""
 
+FAMILIES = (
+    "matmul",
+    "batched_matmul",
+    "attention",
+    "attention_backward",
+    "convolution",
+    "convolution_backward",
+    "depthwise",
+    "depthwise_backward",
+)
+"""Kernels of matrix arithmetic that differ in how near they come to the peak."""
 
-class ProfileError(ValueError):
-    """A device profile that cannot be used, with the field and what was expected."""
+ARITHMETIC: Mapping[str, float] = MappingProxyType(
+    {
+        "cheap": 1.0,
+        "divide": 4.0,
+        "exponential": 12.0,
+        "transcendental": 20.0,
+        "normalize": 8.0,
+        "gather": 4.0,
+        "scatter": 8.0,
+        "scan": 8.0,
+        "sort": 40.0,
+    }
+)
+"""Cheap vector instructions an element, where a profile says nothing else: polynomial lengths of math libraries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,65 +45,51 @@ class DeviceProfile:
     name: str
     source: str
     """Where the figures come from."""
+    kind: str
+    """What torch calls it: `cpu` or `cuda`, ROCm included."""
     memory_bytes: int
     """0 where it differs from machine to machine."""
     matrix_flops_per_second: Mapping[str, float]
-    """By dtype name; `float32` is always there and stands in for what is not."""
+    """The best that kernels reach, by dtype; `float32` is always there and stands in for what is not."""
     vector_flops_per_second: float
+    """Cheap elementwise instructions on what is in registers."""
     random_numbers_per_second: float
     bytes_per_second: float
+    """Of memory traffic, reads and writes together, where nothing is cached."""
     launch_seconds: float
+    """What a kernel takes that has nothing to do."""
+    host_bytes_per_second: float
+    """Over the link to host memory, one way."""
+    allocator_rounding_bytes: int
+    """Sizes are rounded up to a multiple of this."""
+    efficiency: Mapping[str, Curve] = field(default_factory=dict)
+    """Share of the matrix peak over FLOPs, by family; 1 where a family is missing."""
+    vector_weights: Mapping[str, float] = field(default_factory=dict)
+    """Cheap instructions an element, by kind of arithmetic; `ARITHMETIC` where one is missing."""
+    bandwidth: Curve = ()
+    """Bytes a second over bytes moved, where caches matter; empty: `bytes_per_second`."""
+    calibration: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """How the figures were fitted, and how well."""
 
-    def matrix_rate(self, dtype: str) -> float:
-        return self.matrix_flops_per_second.get(dtype, self.matrix_flops_per_second["float32"])
+    def matrix_rate(self, dtype: str, family: str = "matmul", flops: float = float("inf")) -> float:
+        peak = self.matrix_flops_per_second.get(dtype, self.matrix_flops_per_second["float32"])
+        curve = self.efficiency.get(family, ())
+        return peak * at(curve, flops) if curve else peak
 
+    def weight(self, arithmetic: str) -> float:
+        return self.vector_weights.get(arithmetic, ARITHMETIC[arithmetic])
 
-def shipped_profiles() -> list[str]:
-    return sorted(path.stem for path in _SHIPPED.glob("*.json"))
-
-
-@cache
-def load_profile(name_or_path: str) -> DeviceProfile:
-    """A shipped profile by its name, or any profile by its path."""
-    if name_or_path in shipped_profiles():
-        return _parse(_SHIPPED / f"{name_or_path}.json")
-    if name_or_path.endswith(".json") or os.sep in name_or_path:
-        return _parse(Path(name_or_path))
-    raise ProfileError(
-        f"unknown device {name_or_path!r}; shipped profiles are {', '.join(shipped_profiles())}, "
-        "or give the path of a .json profile"
-    )
-
-
-def _parse(path: Path) -> DeviceProfile:
-    try:
-        raw = json.loads(path.read_text())
-    except OSError as error:
-        raise ProfileError(f"device profile {path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise ProfileError(f"device profile {path} is not JSON: {error}") from error
-    if not isinstance(raw, dict) or raw.pop("schema", None) != SCHEMA:
-        raise ProfileError(f"device profile {path} must be an object with `schema` {SCHEMA}")
-    names = {field.name for field in fields(DeviceProfile)}
-    if set(raw) != names:
-        wrong = sorted(set(raw) ^ names)
-        raise ProfileError(f"device profile {path}: missing or unknown fields {', '.join(wrong)}")
-    for name in names:
-        _check(path, name, raw[name])
-    return DeviceProfile(**raw)
+    def traffic_rate(self, nbytes: float) -> float:
+        return at(self.bandwidth, nbytes) if self.bandwidth else self.bytes_per_second
 
 
-def _check(path: Path, name: str, value: Any) -> None:
-    if name in ("name", "source"):
-        if not isinstance(value, str):
-            raise ProfileError(f"device profile {path}: {name} must be a text, not {value!r}")
-        return
-    if name == "matrix_flops_per_second":
-        if not isinstance(value, dict) or "float32" not in value:
-            raise ProfileError(f"device profile {path}: {name} must map dtypes to rates and have float32")
-        for dtype, rate in value.items():
-            _check(path, f"rate of {dtype}", rate)
-        return
-    least = 0 if name in ("memory_bytes", "launch_seconds") else 1
-    if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value < float("inf"):
-        raise ProfileError(f"device profile {path}: {name} must be a number of at least {least}, not {value!r}")
+def at(curve: Curve, where: float) -> float:
+    """The curve's height at one place."""
+    right = bisect_left(curve, where, key=lambda point: point[0])
+    if right == 0:
+        return curve[0][1]
+    if right == len(curve):
+        return curve[-1][1]
+    (low, below), (high, above) = curve[right - 1], curve[right]
+    share = log(where / low) / log(high / low)
+    return exp(log(below) * (1 - share) + log(above) * share)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from math import prod
 
 from autockpt.cost_models.work import TensorSpec, Work
@@ -29,7 +29,8 @@ def work_of(operator: str, inputs: Specs, outputs: Specs, *, elementwise: bool =
         drawn = max((spec.numel for spec in outputs), default=0)
         return Work(random_numbers=drawn, bytes_moved=moved, dtype=dtype)
     return Work(
-        vector_flops=_VECTOR.get(packet, 1.0) * elements,
+        elements=elements,
+        arithmetic=_VECTOR.get(packet, "cheap"),
         bytes_moved=moved,
         dtype=dtype,
         estimated=not elementwise and packet not in _VECTOR,
@@ -114,20 +115,19 @@ def attention_backward(inputs: Specs, outputs: Specs) -> float:
     return 2.5 * _attention(*inputs[1:4])
 
 
-def _named(weight: float, packets: Iterable[str]) -> dict[str, float]:
-    return dict.fromkeys((f"aten.{packet}" for packet in packets), weight)
+def _named(arithmetic: str, packets: str) -> dict[str, str]:
+    return {f"aten.{packet}": arithmetic for packet in packets.split()}
 
 
-# Cheap vector instructions per element, from the polynomial lengths of vectorised math libraries.
-_VECTOR: dict[str, float] = {
-    **_named(20.0, ["erf", "erfc", "tanh", "sigmoid", "sin", "cos", "pow", "log", "log1p", "expm1", "atan2", "gelu"]),
-    **_named(12.0, ["exp", "exp2", "log2", "softplus", "silu", "mish", "gelu_backward", "silu_backward"]),
-    **_named(12.0, ["_softmax", "_log_softmax", "_softmax_backward_data", "_log_softmax_backward_data"]),
-    **_named(8.0, ["native_layer_norm", "native_group_norm", "native_batch_norm", "var_mean", "var", "std"]),
-    **_named(4.0, ["div", "sqrt", "rsqrt", "reciprocal", "remainder", "fmod"]),
-    **_named(4.0, ["embedding", "gather", "index", "index_put", "scatter", "scatter_add", "index_add", "cumsum"]),
-    **_named(40.0, ["sort", "topk", "argsort"]),
-    **_named(1.0, ["sum", "mean", "amax", "amin", "cat", "clone", "copy", "constant_pad_nd", "full", "where"]),
+_VECTOR: dict[str, str] = {
+    **_named("transcendental", "erf erfc tanh sigmoid sin cos pow log log1p expm1 atan2 gelu"),
+    **_named("exponential", "exp exp2 log2 softplus silu mish gelu_backward silu_backward"),
+    **_named("exponential", "_softmax _log_softmax _softmax_backward_data _log_softmax_backward_data"),
+    **_named("normalize", "native_layer_norm native_group_norm native_batch_norm var_mean var std"),
+    **_named("divide", "div sqrt rsqrt reciprocal remainder fmod"),
+    **_named("gather", "embedding gather index index_put scatter scatter_add index_add cumsum"),
+    **_named("sort", "sort topk argsort"),
+    **_named("cheap", "sum mean amax amin cat clone copy constant_pad_nd full where"),
 }
 _RANDOM = {
     "prims.inductor_random",

@@ -32,8 +32,12 @@ class Work:
 
     matrix_flops: float = 0.0
     """Multiply-adds of matmuls, convolutions and attention, two FLOPs each."""
-    vector_flops: float = 0.0
-    """Elementwise arithmetic, in units of one cheap vector instruction per element."""
+    family: str = "matmul"
+    """Which kernels do the matrix FLOPs: one of `device.FAMILIES`, each with its own efficiency."""
+    elements: float = 0.0
+    """Results of elementwise arithmetic."""
+    arithmetic: str = "cheap"
+    """What each of them costs: one of `device.ARITHMETIC`."""
     random_numbers: float = 0.0
     bytes_moved: float = 0.0
     dtype: str = "float32"

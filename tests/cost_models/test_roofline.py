@@ -12,12 +12,15 @@ def device(launch_seconds: float = 0.0, **matrix_rates: float) -> DeviceProfile:
     return DeviceProfile(
         name="round",
         source="made up",
+        kind="cpu",
         memory_bytes=0,
         matrix_flops_per_second={"float32": 1000.0, **matrix_rates},
         vector_flops_per_second=100.0,
         random_numbers_per_second=10.0,
         bytes_per_second=50.0,
         launch_seconds=launch_seconds,
+        host_bytes_per_second=1.0,
+        allocator_rounding_bytes=1,
     )
 
 
@@ -30,7 +33,7 @@ def test_much_arithmetic_hides_its_bytes() -> None:
 
 
 def test_every_kind_of_arithmetic_runs_at_its_own_rate() -> None:
-    work = Work(matrix_flops=1000.0, vector_flops=200.0, random_numbers=30.0)
+    work = Work(matrix_flops=1000.0, elements=200.0, random_numbers=30.0)
     assert seconds_of(work, device()) == 1.0 + 2.0 + 3.0
 
 
@@ -40,7 +43,7 @@ def test_the_launch_comes_on_top(work: Work) -> None:
 
 
 def test_an_operation_inside_a_running_kernel_pays_arithmetic_only() -> None:
-    work = Work(vector_flops=100.0, bytes_moved=500.0)
+    work = Work(elements=100.0, bytes_moved=500.0)
     assert arithmetic_seconds(work, device(launch_seconds=0.5)) == 1.0
 
 

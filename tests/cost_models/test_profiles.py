@@ -11,15 +11,18 @@ import pytest
 from autockpt.cost_models import ProfileError, load_profile, shipped_profiles
 
 PROFILE: dict[str, Any] = {
-    "schema": 1,
+    "schema": 2,
     "name": "mine",
     "source": "made up",
+    "kind": "cpu",
     "memory_bytes": 0,
     "matrix_flops_per_second": {"float32": 1e12},
     "vector_flops_per_second": 1e11,
     "random_numbers_per_second": 1e9,
     "bytes_per_second": 1e10,
     "launch_seconds": 0,
+    "host_bytes_per_second": 1e10,
+    "allocator_rounding_bytes": 64,
 }
 
 
@@ -110,10 +113,10 @@ def test_a_wrong_rate_is_named_by_its_dtype(tmp_path: Path, rate: Any) -> None:
         pytest.param("", "not JSON", id="empty"),
         pytest.param(json.dumps([PROFILE]), "must be an object", id="a list"),
         pytest.param("null", "must be an object", id="null"),
-        pytest.param(json.dumps({**PROFILE, "schema": 2}), "`schema` 1", id="another schema"),
+        pytest.param(json.dumps({**PROFILE, "schema": 3}), "update autockpt", id="a future schema"),
         pytest.param(
             json.dumps({name: value for name, value in PROFILE.items() if name != "schema"}),
-            "`schema` 1",
+            "`schema` 2",
             id="no schema",
         ),
     ],
