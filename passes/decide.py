@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -121,15 +122,17 @@ class Decision:
         return self.frontier.peak_bytes(self.frontier.fastest)
 
 
-def decide(graph: JointGraph, setup: Setup) -> Decision:
-    """The fastest plan that fits, or the lowest peak there is, with the outcome saying which."""
+def decide(graph: JointGraph, setup: Setup, measured: Mapping[str, float] | None = None) -> Decision:
+    """The fastest plan that fits, or the lowest peak there is, with the outcome saying which.
+
+    `measured`: seconds of values that were timed, instead of the profile's."""
     started = time.perf_counter()
     with no_collection():
-        return _decide(graph, setup, started)
+        return _decide(pose(graph, setup, measured), setup, started)
 
 
-def _decide(graph: JointGraph, setup: Setup, started: float) -> Decision:
-    frontier = Frontier(pose(graph, setup), setup.planner, setup.solve_seconds)
+def _decide(problem: Problem, setup: Setup, started: float) -> Decision:
+    frontier = Frontier(problem, setup.planner, setup.solve_seconds)
     budget_bytes = _resolve(setup.budget, frontier)
     found = frontier.within(budget_bytes)
     chosen = found or frontier.lowest_known
@@ -146,11 +149,11 @@ def _decide(graph: JointGraph, setup: Setup, started: float) -> Decision:
     )
 
 
-def pose(graph: JointGraph, setup: Setup) -> Problem:
+def pose(graph: JointGraph, setup: Setup, measured: Mapping[str, float] | None = None) -> Problem:
     """The question that a planner answers."""
     return Problem(
         graph=graph,
-        seconds=price(graph, setup.device, setup.lowering),
+        seconds=price(graph, setup.device, setup.lowering, measured),
         pinned=find_pins(graph, setup.lowering),
         lowering=setup.lowering,
         workspace=find_workspaces(graph, setup.threads),

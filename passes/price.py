@@ -15,9 +15,12 @@ Specs = tuple[TensorSpec, ...]
 _FREE = (Kind.GIVEN, Kind.VIEW, Kind.PART, Kind.SYMBOL)
 
 
-def price(graph: JointGraph, device: DeviceProfile, lowering: Lowering) -> Mapping[str, float]:
-    """Seconds of every value, the backward's own operations included."""
-    return {value.name: _seconds(graph, value, device, lowering) for value in graph.values}
+def price(
+    graph: JointGraph, device: DeviceProfile, lowering: Lowering, measured: Mapping[str, float] | None = None
+) -> Mapping[str, float]:
+    """Seconds of every value, the backward's own operations included; those that somebody timed as they were timed."""
+    priced = {value.name: _seconds(graph, value, device, lowering) for value in graph.values}
+    return priced | dict(measured or {})
 
 
 def _seconds(graph: JointGraph, value: Value, device: DeviceProfile, lowering: Lowering) -> float:
