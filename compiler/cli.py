@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from autockpt import bench_plan_command
+from autockpt import bench_frontier_command, bench_plan_command
 from autockpt.bench import Row, bench
 from autockpt.cost_models import load_profile, shipped_profiles
 from autockpt.errors import AutockptError
@@ -24,6 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if arguments[:2] == ["bench", "plan"]:
         arguments[:2] = [bench_plan_command.NAME]
+    if arguments[:2] == ["bench", "frontier"]:
+        arguments[:2] = [bench_frontier_command.NAME]
     parsed = _parser().parse_args(arguments)
     try:
         code: int = parsed.run(parsed)
@@ -37,12 +39,15 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="autockpt", description="Activation memory in PyTorch training, planned.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     bench_plan_command.add_bench_plan(commands)
+    bench_frontier_command.add_bench_frontier(commands)
     add_verify(commands)
     devices = commands.add_parser("devices", help="list the device profiles that are shipped")
     devices.add_argument("--json", action="store_true", help="print JSON instead of a table")
     devices.set_defaults(run=_devices)
     measure = commands.add_parser(
-        "bench", help="measure budgets from floor to fastest beside plain Inductor; `bench plan`: the planner alone"
+        "bench",
+        help="measure budgets from floor to fastest beside plain Inductor; `bench frontier`: beside all that a user "
+        "could do instead; `bench plan`: the planner alone",
     )
     measure.add_argument("target", metavar="SCRIPT.py:FACTORY", help="a function that returns a model and its inputs")
     measure.add_argument("--steps", type=int, default=6, help="how many budgets (default 6)")
