@@ -13,6 +13,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._inductor.compile_fx import compile_fx
 
 from autockpt.budget import resolve_budget
+from autockpt.cache_folder import cache_folder
 from autockpt.cost_models import DeviceProfile, load_profile
 from autockpt.dry_run import Lowered, dry_run
 from autockpt.options import Options
@@ -83,7 +84,7 @@ def compile_graph(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Op
     )
     inner = CompileInOrder(frozenset(options.inductor_patches()))
     look = partial(_look, gm, len(example_inputs), inner) if closed else None
-    partitioner = Partitioner(setup, options.on_infeasible, look)
+    partitioner = Partitioner(setup, options.on_infeasible, options.cost, cache_folder() / "timings", look)
     if setup.lowering is Lowering.EAGER:
         return _lower_eager(gm, example_inputs, partitioner)
     patches = {**_precision(gm), **options.inductor_patches(), "custom_partitioner_fn": partitioner}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,8 @@ from torch import _logging
 
 from autockpt.breakdown import breakdown
 from autockpt.dry_run import Lowered
+from autockpt.estimates import estimated_operators, named
+from autockpt.measured import Measured
 from autockpt.passes.decide import Decision
 from autockpt.passes.forecast import Forecast
 from autockpt.passes.gap import Gap
@@ -38,6 +41,8 @@ class GraphDecision:
     name: str
     decision: Decision
     looking: Looking = field(default_factory=Looking)
+    measured: Measured = field(default_factory=Measured)
+    """Seconds that were timed and are not the profile's."""
     measured_bytes: int | None = None
     """The peak of a real step, parameters and inputs included, where somebody measured one."""
 
@@ -97,15 +102,22 @@ class GraphDecision:
     def planning_seconds(self) -> float:
         return self.decision.planning_seconds
 
+    @property
+    def estimated(self) -> Mapping[str, str]:
+        """Operators that no formula knows, each with where its seconds come from instead."""
+        return estimated_operators(self.decision.problem.graph, self.measured.seconds)
+
     def to_json(self) -> dict[str, Any]:
-        return as_json(self.decision, self.name) | {"measured_bytes": self.measured_bytes}
+        measured = {"timed": self.measured.timed, "cached": self.measured.cached, "left": list(self.measured.left)}
+        added = {"estimated": self.estimated, "measured": measured, "measured_bytes": self.measured_bytes}
+        return as_json(self.decision, self.name) | added
 
     def breakdown(self) -> str:
         """What is live at the peak of the forecast: by kind, by module, and the ten largest with their lines."""
         return breakdown(self.decision)
 
     def __str__(self) -> str:
-        return one_line(self.decision, self.name)
+        return one_line(self.decision, self.name) + named(self.estimated)
 
 
 _DECISIONS: list[GraphDecision] = []
@@ -116,9 +128,9 @@ def decisions() -> tuple[GraphDecision, ...]:
     return tuple(_DECISIONS)
 
 
-def record(decision: Decision, looking: Looking) -> GraphDecision:
+def record(decision: Decision, looking: Looking, measured: Measured) -> GraphDecision:
     """Remember, log and trace a decision."""
-    made = GraphDecision(f"graph {len(_DECISIONS)}", decision, looking)
+    made = GraphDecision(f"graph {len(_DECISIONS)}", decision, looking, measured)
     _DECISIONS.append(made)
     log.info("%s", made)
     if log.isEnabledFor(logging.DEBUG):

@@ -13,12 +13,14 @@ import torch
 import torch._inductor
 
 from autockpt.budget import ACCEPTED, check_budget
+from autockpt.cache_folder import VARIABLE as CACHE_VARIABLE
 from autockpt.cost_models import ProfileError, load_profile
 from autockpt.errors import OptionError
 from autockpt.passes.frontier import PLANNERS
 from autockpt.sizes import parse_size
 
 LOWERINGS = ("inductor", "eager")
+COSTS = ("profile", "measured")
 ON_INFEASIBLE = ("error", "minimum")
 
 
@@ -31,6 +33,8 @@ class Options:
     planner: str = "auto"
     solve_seconds: float = 10.0
     device: str | None = None
+    cost: str = "profile"
+    """Where seconds come from: the device's profile, or timings of the graph in hand."""
     offload: bool = False
     lower: str = "inductor"
     on_infeasible: str = "error"
@@ -75,10 +79,10 @@ def _from_environment() -> dict[str, Any]:
     """AUTOCKPT_MEMORY_BUDGET and the like, for frameworks that pass only the name of a backend."""
     found = {}
     for variable, text in os.environ.items():
-        if variable.startswith(_PREFIX):
+        if variable.startswith(_PREFIX) and variable != CACHE_VARIABLE:
             name = variable.removeprefix(_PREFIX).lower()
             if name not in KNOWN:
-                accepted = ", ".join(f"{_PREFIX}{known.upper()}" for known in KNOWN)
+                accepted = ", ".join([*(f"{_PREFIX}{known.upper()}" for known in KNOWN), CACHE_VARIABLE])
                 raise OptionError(f"unknown environment variable {variable}; accepted are {accepted}")
             found[name] = _plain(text)
     return found
@@ -163,6 +167,7 @@ _CHECKS: dict[str, tuple[Callable[[Any], None], str]] = {
     "planner": _one_of(*PLANNERS),
     "solve_seconds": (_seconds, "a positive number of seconds"),
     "device": (_device, "the name of a shipped device profile or the path of one"),
+    "cost": _one_of(*COSTS),
     "offload": (_not_yet, "False"),
     "lower": _one_of(*LOWERINGS),
     "on_infeasible": _one_of(*ON_INFEASIBLE),

@@ -20,6 +20,7 @@ from autockpt import cost_models
 from autockpt.decisions import Looking, record
 from autockpt.dry_run import Lowered
 from autockpt.errors import BudgetError
+from autockpt.measured import Measured, measure
 from autockpt.order import mark_planned
 from autockpt.passes.decide import UNCHECKED_MARGIN, Decision, Setup, decide
 from autockpt.passes.partition_tools import Modules, mutations_returned, tidy, torch_partition
@@ -29,6 +30,7 @@ from autockpt.passes.settle import Unseen, settle
 from autockpt.passes.split import split
 from autockpt.passes.verify import verify_modules
 from autockpt.report import infeasible
+from autockpt.timing_cache import TimingCache
 
 log = logging.getLogger("autockpt")
 
@@ -41,9 +43,12 @@ _HOPELESS = 1.1
 class Partitioner(CustomPartitionerFn):
     """Plans one joint graph at a time. `uuid` keys Inductor's caches: all that a plan depends on is in it."""
 
-    def __init__(self, setup: Setup, on_infeasible: str, look: Looker | None = None) -> None:
+    def __init__(self, setup: Setup, on_infeasible: str, cost: str, timings: Path, look: Looker | None = None) -> None:
         self.setup = setup
         self.on_infeasible = on_infeasible
+        self.cost = cost
+        self.timings = timings
+        """The folder that keeps them."""
         self.look = look
         """Lowers a pair of modules and gives its peak; None where the loop is open."""
 
@@ -61,11 +66,11 @@ class Partitioner(CustomPartitionerFn):
             return torch_partition(gm, joint_inputs, **kwargs)
 
     def uuid(self) -> str:
-        return f"autockpt {source_hash()} {self.setup!r} {self.on_infeasible}"
+        return f"autockpt {source_hash()} {self.setup!r} {self.on_infeasible} {self.cost}"
 
     def __getstate__(self) -> dict[str, Any]:
-        """What Inductor hashes of this object: not the graph that `look` holds, which is new in every process."""
-        return {**vars(self), "look": None}
+        """What Inductor hashes of this object: no folder, and not the graph that `look` holds, new in every process."""
+        return {**vars(self), "look": None, "timings": None}
 
     def __deepcopy__(self, _: Any) -> Partitioner:
         return self
@@ -76,15 +81,16 @@ class Partitioner(CustomPartitionerFn):
         tidy(gm)
         graph = read(gm, outputs, parameters)
         writer = _Writer(gm, outputs, parameters)
-        decision = decide(graph, self.setup)
+        measured = measure(gm, graph, self.setup, self.cost, TimingCache(self.timings))
+        decision = decide(graph, self.setup, measured.seconds)
         if self.look is not None:
-            decision = self._settle(decision, writer, self.look)
+            decision = self._settle(decision, writer, self.look, measured)
         self._check_budget(decision)
         modules = writer(decision.plan)
-        record(decision, looking=writer.looking)
+        record(decision, writer.looking, measured)
         return modules
 
-    def _settle(self, decision: Decision, writer: _Writer, look: Looker) -> Decision:
+    def _settle(self, decision: Decision, writer: _Writer, look: Looker, measured: Measured) -> Decision:
         """The decision after a look at the lowered step; where it cannot be had, one with a wider margin."""
         if decision.outcome is Outcome.OVER_BUDGET and decision.forecast.peak_bytes > _HOPELESS * decision.budget_bytes:
             return decision
@@ -96,7 +102,8 @@ class Partitioner(CustomPartitionerFn):
             log.warning("the lowered step could not be looked at, the budget rests on a forecast: %s", reason)
             log.debug("", exc_info=True)
             writer.looking.trouble = reason
-            return decide(decision.problem.graph, replace(self.setup, margin=UNCHECKED_MARGIN))
+            setup = replace(self.setup, margin=UNCHECKED_MARGIN)
+            return decide(decision.problem.graph, setup, measured.seconds)
 
     def _check_budget(self, decision: Decision) -> None:
         if decision.outcome is not Outcome.OVER_BUDGET:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import autockpt
 from autockpt import Backend, OptionError, Options, backend
+from autockpt.cache_folder import cache_folder
 
 
 @pytest.fixture(autouse=True)
@@ -28,6 +29,7 @@ def test_nothing_given_is_the_defaults(raw: dict[str, Any] | None) -> None:
     assert options == Options()
     assert options.memory_budget == "auto"
     assert options.planner == "auto"
+    assert options.cost == "profile"
     assert options.lower == "inductor"
     assert options.on_infeasible == "error"
     assert options.reserve_bytes == 0
@@ -75,6 +77,7 @@ def test_an_option_like_no_other_is_answered_with_all_of_them(name: Any) -> None
         ("solve_seconds", True, "a positive number of seconds"),
         ("device", "abacus", "a100-80gb"),
         ("device", 5, "a shipped device profile"),
+        ("cost", "guessed", '"profile" or "measured"'),
         ("lower", "triton", '"inductor" or "eager"'),
         ("on_infeasible", "warn", '"error" or "minimum"'),
         ("mode", "fastest", '"max-autotune"'),
@@ -139,6 +142,7 @@ def test_an_option_of_inductor_wins_over_the_mode() -> None:
         ("memory_budget", "0.5", 0.5),
         ("memory_budget", "1073741824", 2**30),
         ("reserve", "2GiB", "2GiB"),
+        ("cost", "measured", "measured"),
         ("lower", "eager", "eager"),
         ("solve_seconds", "3", 3),
         ("offload", "false", False),
@@ -149,6 +153,22 @@ def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch, name: str, tex
     read = getattr(Options.parse(None), name)
     assert read == value
     assert type(read) is type(value)
+
+
+def test_the_folder_of_the_cache_is_in_the_environment_and_no_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AUTOCKPT_CACHE_DIR", "/somewhere")
+    assert Options.parse(None) == Options()
+    assert cache_folder() == Path("/somewhere")
+    monkeypatch.setenv("AUTOCKPT_CACHE_DIRECTORY", "/somewhere")
+    with pytest.raises(OptionError, match=r"unknown environment variable AUTOCKPT_CACHE_DIRECTORY.*AUTOCKPT_CACHE_DIR"):
+        Options.parse(None)
+
+
+@pytest.mark.parametrize(("caches", "folder"), [("/caches", "/caches/autockpt"), ("", "/home/me/.cache/autockpt")])
+def test_the_cache_is_where_users_keep_caches(monkeypatch: pytest.MonkeyPatch, caches: str, folder: str) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", caches)
+    monkeypatch.setenv("HOME", "/home/me")
+    assert cache_folder() == Path(folder)
 
 
 def test_the_call_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
