@@ -4,6 +4,7 @@ from autockpt.cost_models.device import DeviceProfile
 from autockpt.cost_models.formulas import work_of
 from autockpt.cost_models.profiles import ProfileError, load_profile, shipped_profiles
 from autockpt.cost_models.roofline import seconds_of
+from autockpt.cost_models.symbolic import evaluate
 from autockpt.cost_models.work import TensorSpec, Work
 from autockpt.cost_models.workspace import workspace_bytes
 
@@ -12,6 +13,7 @@ __all__ = [
     "ProfileError",
     "TensorSpec",
     "Work",
+    "evaluate",
     "load_profile",
     "seconds_of",
     "shipped_profiles",

@@ -9,6 +9,7 @@ from math import prod
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
     shape: tuple[int, ...]
+    """Sizes; a sympy expression stands in the place of one that is not known yet, and all figures follow suit."""
     dtype: str
     """The name torch prints, without the prefix: `float32`, `bfloat16`, `bool`."""
     itemsize: int
@@ -28,7 +29,7 @@ class TensorSpec:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one operation asks of a device."""
+    """What one operation asks of a device; sympy expressions where its sizes are, until `evaluate` has numbers."""
 
     matrix_flops: float = 0.0
     """Multiply-adds of matmuls, convolutions and attention, two FLOPs each."""
@@ -40,6 +41,7 @@ class Work:
     """What each of them costs: one of `device.ARITHMETIC`."""
     random_numbers: float = 0.0
     bytes_moved: float = 0.0
+    """Read and written once: of what is picked from, only the picked."""
     dtype: str = "float32"
     estimated: bool = False
     """True where no formula knows the operator and bytes alone were counted."""

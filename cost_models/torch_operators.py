@@ -1,0 +1,68 @@
+"""What torch itself says of an operator by name: its tags, whether it returns views, its registered FLOP formula."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import flop_registry
+
+from autockpt.cost_models.work import TensorSpec
+
+
+@cache
+def overload_of(operator: str) -> torch._ops.OpOverload | None:
+    """`aten.add.Tensor` -> the operator; None for what is no registered operator."""
+    namespace, _, rest = operator.partition(".")
+    name, _, overload = rest.partition(".")
+    # Dunder names are attributes of the namespace object itself, not operators.
+    if not overload or name.startswith("__") or not torch._C._jit_get_schemas_for_operator(f"{namespace}::{name}"):
+        return None
+    found: Any = getattr(getattr(getattr(torch.ops, namespace), name), overload, None)
+    return found if isinstance(found, torch._ops.OpOverload) else None
+
+
+@cache
+def is_pointwise(operator: str) -> bool:
+    found = overload_of(operator)
+    return found is not None and torch.Tag.pointwise in found.tags
+
+
+@cache
+def is_view(operator: str) -> bool:
+    """Whether the results share the bytes of an input, and nothing is written."""
+    found = overload_of(operator)
+    if found is None:
+        return "getitem" in operator
+    aliases = [result.alias_info for result in found._schema.returns]
+    return bool(aliases) and not found._schema.is_mutable and all(alias is not None for alias in aliases)
+
+
+@cache
+def is_number(operator: str) -> bool:
+    """Whether an operator returns no tensor: sizes, strides, checks."""
+    found = overload_of(operator)
+    if found is None:
+        return operator.startswith(("<built-in function", "<function sym_", "math."))
+    return not any("Tensor" in str(result.type) for result in found._schema.returns) and not found._schema.is_mutable
+
+
+def registered_flops(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> float | None:
+    """What a formula of `torch.utils.flop_counter.register_flop_formula` says; None where there is none."""
+    formula = flop_registry.get(getattr(target, "overloadpacket", target))
+    return None if formula is None else formula(*args, **kwargs, out_val=result)
+
+
+def takes_tensors(operator: str, count: int) -> bool:
+    """Whether so many tensors make the whole call."""
+    found = overload_of(operator)
+    return found is not None and [str(argument.type) for argument in found._schema.arguments] == ["Tensor"] * count
+
+
+def stand_in(spec: TensorSpec) -> Any:
+    """What a FLOP formula takes for a tensor: one without memory, or its shape where that is symbolic."""
+    if all(isinstance(size, int) for size in spec.shape):
+        return torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device="meta")
+    return spec.shape
