@@ -209,6 +209,13 @@ def test_a_wrong_argument_is_one_sentence(
     assert message in capsys.readouterr().err.splitlines()[-1]
 
 
+def test_models_run_in_processes_of_their_own_and_say_why_they_did_not(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "frontier", "nowhere.py:one", "nowhere.py:two"]) == 1
+    shown = capsys.readouterr().out
+    assert "one: did not run: autockpt: 'nowhere.py:one' is not SCRIPT.py:FACTORY" in shown
+    assert "two: did not run: autockpt: 'nowhere.py:two' is not SCRIPT.py:FACTORY" in shown
+
+
 @pytest.mark.parametrize("wrong", [["--budgets", "1.5"], ["--repeats", "0"], ["--budgets", "half"]])
 def test_a_wrong_number_is_a_usage_error(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
