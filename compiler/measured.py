@@ -8,7 +8,8 @@ indices: how long these take depends on values that are not there yet. A convolu
 traced, which Inductor may change.
 
 Timings differ from run to run. Processes that share a cache folder agree on them, but ranks on several machines, or
-one that runs into the time limit, may plan differently.
+one that runs into the time limit, may plan differently. A processor that is busy with something else is timed as it
+is, and what was timed then holds until the folder `timings` of the cache is deleted.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def _distinct(gm: fx.GraphModule, graph: JointGraph, setup: Setup, cost: str, le
 
 
 def _is_asked(graph: JointGraph, value: Value, lowering: Lowering, cost: str) -> bool:
-    if value.kind in NO_KERNEL or value.traits & _NEVER_ALONE:
+    if value.kind in NO_KERNEL or value.spec is None or value.traits & _NEVER_ALONE:
         return False
     if cost == "profile":
         return value.kind is Kind.EXTERN and work_in(graph, value).estimated
