@@ -24,11 +24,10 @@ def gather(call: Call) -> Work:
     "index_copy index_fill index_reduce put masked_scatter _index_put_impl"
 )
 def scatter(call: Call) -> Work:
-    """The base comes first, the updates last; without a tensor of updates, a number goes wherever the index says."""
+    """The base comes first, then places and updates; one update may go to many places."""
     base, *rest = call.inputs
-    updates = rest[-1] if rest else base
-    moved = base.nbytes + call.outputs[0].nbytes + nbytes(rest) + 2 * updates.numel * base.itemsize
-    return call.vector("scatter", updates.numel, moved)
+    touched = largest(*(spec.numel for spec in rest))
+    return call.vector("scatter", touched, call.moved + 2 * touched * base.itemsize)
 
 
 @rule("embedding_dense_backward")

@@ -40,7 +40,7 @@ _factor("cholesky_inverse", lambda rows, _: 2 * rows**3 / 3)
 _factor("geqrf", lambda m, n: 2 * _elimination(m, n))
 _factor("linalg_qr linalg_householder_product", lambda m, n: 4 * _elimination(m, n))
 _factor("_linalg_eigh", lambda rows, _: 9 * rows**3)
-_factor("linalg_eig", lambda rows, _: 25 * rows**3)
+_factor("linalg_eig _linalg_eigvals", lambda rows, _: 25 * rows**3)
 _factor("_linalg_svd svd linalg_pinv linalg_lstsq", lambda m, n: 14 * m * n * smallest(m, n) + 8 * smallest(m, n) ** 3)
 # Scaling and squaring at degree 12: six products for the polynomial, about as many squarings.
 _factor("linalg_matrix_exp", lambda rows, _: 24 * rows**3)

@@ -10,7 +10,7 @@ from autockpt.cost_models.symbolic import largest
 from autockpt.cost_models.work import Work
 
 
-@rule("mm matmul linear _scaled_mm _scaled_mm_v2 _weight_int8pack_mm")
+@rule("mm matmul linear _scaled_mm _scaled_mm_v2 _weight_int8pack_mm _weight_int4pack_mm _weight_int4pack_mm_for_cpu")
 def matmul(call: Call) -> Work:
     left = call.inputs[0]
     return _sized(call, 2 * call.outputs[0].numel * left.shape[-1], batched=False)

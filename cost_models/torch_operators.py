@@ -42,11 +42,13 @@ def is_view(operator: str) -> bool:
 
 @cache
 def is_number(operator: str) -> bool:
-    """Whether an operator returns no tensor: sizes, strides, checks."""
+    """Whether an operator computes a size or checks one. What takes a tensor and returns nothing may do anything."""
     found = overload_of(operator)
     if found is None:
         return operator.startswith(("<built-in function", "<function sym_", "math."))
-    return not any("Tensor" in str(result.type) for result in found._schema.returns) and not found._schema.is_mutable
+    takes, returns = ([str(part.type) for part in parts] for parts in (found._schema.arguments, found._schema.returns))
+    asks = found.namespace == "aten" and bool(returns)
+    return not any("Tensor" in kind for kind in returns) and (asks or not any("Tensor" in kind for kind in takes))
 
 
 def registered_flops(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> float | None:

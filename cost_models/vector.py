@@ -21,7 +21,7 @@ vectors(
     _masked_softmax_backward
     """,
 )
-vectors("exponential", "exp exp2 expm1 log log2 log10 log1p tanh", "prims")
+vectors("exponential", "exp exp2 expm1 log log2 log10 log1p tanh prepare_softmax_online", "prims")
 vectors(
     "transcendental",
     """
@@ -67,7 +67,9 @@ vectors(
     slice_scatter select_scatter as_strided_scatter diagonal_scatter slice_backward select_backward
     as_strided_copy view_copy slice_copy select_copy expand_copy permute_copy value_selecting_reduction_backward
     full full_like zeros zeros_like ones ones_like new_full new_zeros new_ones scalar_tensor arange linspace logspace
-    eye tril_indices triu_indices lu_unpack _assert_async _functional_assert_async native_dropout_backward
+    eye tril_indices triu_indices lu_unpack _assert_async _functional_assert_async _linalg_check_errors
+    native_dropout_backward _masked_scale _lazy_clone _reshape_copy _pin_memory _jagged_to_padded_dense_forward
+    _padded_dense_to_jagged_forward
     adaptive_avg_pool1d _adaptive_avg_pool2d _adaptive_avg_pool2d_backward _adaptive_avg_pool3d
     _adaptive_avg_pool3d_backward adaptive_max_pool2d adaptive_max_pool3d fractional_max_pool2d fractional_max_pool3d
     nll_loss_forward nll_loss_backward nll_loss2d_forward nll_loss2d_backward mse_loss mse_loss_backward
@@ -81,10 +83,29 @@ vectors(
     bitwise_and bitwise_or bitwise_xor bitwise_not shift_left shift_right_arithmetic shift_right_logical frexp nextafter
     conj_physical real imag where clone convert_element_type cat rev iota fill collapse reshape device_put copy_to
     copy_strided as_strided_scatter scalar_tensor sum prod amax amin xor_sum inductor_seed inductor_seeds
-    inductor_lookup_seed inductor_force_stride_order _low_memory_max_pool_offsets_to_indices
+    inductor_lookup_seed inductor_force_stride_order full full_like _low_memory_max_pool_offsets_to_indices
     """,
     "prims",
 )
+
+
+def _lists(arithmetic: str, names: str) -> None:
+    """The same for all tensors of a list."""
+    rule(" ".join(f"_foreach_{name}" for name in names.split()))(
+        lambda call: call.vector(arithmetic, sum(spec.numel for spec in call.outputs))
+    )
+
+
+_lists(
+    "cheap",
+    """
+    abs add sub mul neg clone copy ceil floor round trunc frac sign maximum minimum max clamp_max clamp_min addcmul lerp
+    powsum norm zero
+    """,
+)
+_lists("divide", "div sqrt rsqrt reciprocal addcdiv")
+_lists("exponential", "exp expm1 log log2 log10 log1p sigmoid tanh")
+_lists("transcendental", "sin cos tan asin acos atan sinh cosh erf erfc lgamma pow")
 
 
 @rule("native_dropout", arguments=True)
@@ -103,14 +124,15 @@ def draw(call: Call) -> Work:
 
 rule("multinomial exponential geometric cauchy log_normal poisson binomial _standard_gamma _sample_dirichlet")(draw)
 rule("rrelu_with_noise rrelu_with_noise_functional random _fused_dropout")(draw)
-rule("inductor_random inductor_randint normal _uniform_helper", "prims")(draw)
+rule("inductor_random inductor_randint normal uniform _uniform_helper", "prims")(draw)
 rule("philox_rand", "rngprims")(draw)
 
 
 @rule("empty empty_like empty_strided empty_permuted new_empty new_empty_strided _efficientzerotensor")
+@rule("_unsafe_view _reshape_alias")
 def allocate(call: Call) -> Work:
-    """Memory that nobody writes yet."""
+    """Memory that nobody writes yet; views that their schemas do not own up to."""
     return Work(dtype=call.dtype)
 
 
-rule("empty_strided empty_permuted _make_token _sink_tokens", "prims")(allocate)
+rule("empty empty_strided empty_permuted _make_token _sink_tokens", "prims")(allocate)

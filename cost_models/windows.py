@@ -34,16 +34,12 @@ def _window(call: Call) -> int:
     return prod(sides) if len(sides) > 1 else sides[0] ** max(space, 1)
 
 
-@rule("max_pool2d_with_indices_backward max_pool3d_with_indices_backward max_unpool2d max_unpool3d")
-def pool_backward(call: Call) -> Work:
-    return call.vector("scatter", call.inputs[0].numel)
-
-
 @rule(
+    "max_pool2d_with_indices_backward max_pool3d_with_indices_backward max_unpool2d max_unpool3d "
     "adaptive_max_pool2d_backward adaptive_max_pool3d_backward fractional_max_pool2d_backward "
     "fractional_max_pool3d_backward"
 )
-def fitted_pool_backward(call: Call) -> Work:
+def pool_backward(call: Call) -> Work:
     return call.vector("scatter", call.inputs[0].numel)
 
 
@@ -85,6 +81,7 @@ def grid_sample_backward(call: Call) -> Work:
 
 
 @rule("_fft_c2c _fft_r2c _fft_c2r", arguments=True)
+@rule("fft_c2c fft_r2c fft_c2r", "prims", arguments=True)
 def fourier(call: Call) -> Work:
     """Five FLOPs a point and halving (Cooley, Tukey 1965), the transforms of all dimensions together."""
     longer = largest(*(spec.numel for spec in (call.inputs[0], call.outputs[0])))

@@ -55,7 +55,7 @@ def _registered(call: Called, target: Any) -> Work | None:
     return None if flops is None else Call(str(target), call.inputs, call.outputs).matrix(float(flops), "matmul")
 
 
-def _whole(call: Called) -> Work:
+def whole_work(call: Called) -> Work:
     """Of a call inside another, whichever way it is known."""
     elementwise = kind_of(call.target) in (Kind.POINTWISE, Kind.REDUCTION)
     return _inner(call) or work_of(str(call.target), call.inputs, call.outputs, elementwise=elementwise)
@@ -66,7 +66,7 @@ def _graph_work(graph: fx.GraphModule) -> Work:
 
 
 def _fused(call: Called) -> Work:
-    work = _whole(call)
+    work = whole_work(call)
     return replace(work, bytes_moved=0.0) if kind_of(call.target) is Kind.POINTWISE else work
 
 
@@ -131,13 +131,13 @@ def _operator(position: int) -> Callable[[Called], Work | None]:
 
     def rule(call: Called) -> Work | None:
         kwargs = {name: value for name, value in call.kwargs.items() if name != "rng_state"}
-        return _whole(Called(call.args[position], call.args[position + 1 :], kwargs, call.result))
+        return whole_work(Called(call.args[position], call.args[position + 1 :], kwargs, call.result))
 
     return rule
 
 
 def _functionalized(call: Called) -> Work | None:
-    return _whole(writing(call))
+    return whole_work(writing(call))
 
 
 _HIGHER: dict[str, Callable[[Called], Work | None]] = {

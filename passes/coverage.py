@@ -1,0 +1,53 @@
+"""Which operators of some graphs have a formula, which are free, and which are priced by their bytes alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from torch import fx
+
+from autockpt.passes.called import Called, called_by
+from autockpt.passes.inner import whole_work
+
+
+class Knowledge(Enum):
+    FREE = "free"
+    """A view, a number, memory that nobody writes: it takes no kernel."""
+    FORMULA = "formula"
+    ESTIMATED = "estimated"
+    """By its bytes, for want of a formula."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    operator: str
+    calls: tuple[Knowledge, ...]
+    """What is known of each of its calls."""
+
+    @property
+    def is_estimated(self) -> bool:
+        return Knowledge.ESTIMATED in self.calls
+
+    @property
+    def is_free(self) -> bool:
+        """Some call takes no time though it has bytes to move."""
+        return Knowledge.FREE in self.calls
+
+
+def coverage(modules: Iterable[fx.GraphModule]) -> tuple[Row, ...]:
+    """A row for every operator that is called, by name."""
+    calls: dict[str, list[Knowledge]] = {}
+    for module in modules:
+        for node in module.graph.nodes:
+            if node.op == "call_function":
+                calls.setdefault(str(node.target), []).append(_knowledge(called_by(node)))
+    return tuple(Row(operator, tuple(calls[operator])) for operator in sorted(calls))
+
+
+def _knowledge(call: Called) -> Knowledge:
+    work = whole_work(call)
+    if work.estimated:
+        return Knowledge.ESTIMATED
+    return Knowledge.FORMULA if work.bytes_moved or not call.bytes_moved else Knowledge.FREE
