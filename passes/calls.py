@@ -32,6 +32,8 @@ class Kernel:
     """Those of the reads whose elements it takes from other places."""
     writes: list[int]
     domain: tuple[int, int]
+    operations: set[tuple[int, Path]]
+    """What is computed in it, each once for every way that leads to its elements."""
     scratch: int = 0
     parts: list[tuple[set[int], list[int]]] = field(default_factory=list)
     """Reads and writes of each loop that was fused into it."""
@@ -45,6 +47,8 @@ class Call:
     code: int
     reads: list[tuple[int, Path]]
     writes: list[int]
+    absorbed: int = -1
+    """The matmul that was merged into it."""
 
 
 def allocate(
@@ -95,7 +99,7 @@ def absorb(ix: Indexed, calls: list[Call], buffers: list[Buffer]) -> None:
                 continue
             matmul = calls[maker[read]]
             call.reads = [way for way in call.reads if way[0] != read] + matmul.reads
-            call.code, matmul.code, matmul.writes = EXTERN, VIEW, []
+            call.code, call.absorbed, matmul.code, matmul.writes = EXTERN, matmul.value, VIEW, []
             for source, _ in matmul.reads:
                 buffers[source].readers = [position if r == maker[read] else r for r in buffers[source].readers]
             break

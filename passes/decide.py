@@ -108,7 +108,7 @@ class Decision:
             overhead_seconds=max(self.candidate.seconds - fastest, 0.0),
             bound_seconds=min(self.frontier.bound_seconds(budget), self.candidate.seconds) - fastest,
             class_bound_seconds=min(self.frontier.class_bound_seconds(budget), self.candidate.seconds) - fastest,
-            step_seconds=sum(self.problem.seconds.values()) + self.candidate.seconds,
+            step_seconds=self.forecast.step_seconds,
         )
 
     @property
@@ -161,6 +161,7 @@ def pose(graph: JointGraph, setup: Setup, measured: Mapping[str, float] | None =
         margin=setup.margin if setup.lowering is Lowering.INDUCTOR else 0.0,
         # A kept byte is written once and read once more than one that stays inside a kernel; unfused, all are.
         seconds_per_byte=2.0 / setup.device.bytes_per_second if setup.lowering is Lowering.INDUCTOR else 0.0,
+        device=setup.device,
     )
 
 

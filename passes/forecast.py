@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from autockpt.passes.clock import Clock, Times
 from autockpt.passes.indexed import index
 from autockpt.passes.joint import Role
 from autockpt.passes.kernels import Lowered, lower
@@ -62,8 +63,13 @@ class Forecast:
     kept_bytes: int
     given_bytes: int
     recompute_seconds: float
-    step_seconds: float
-    """Of the whole step, recomputation included."""
+    forward_times: Times
+    backward_times: Times
+    """Seconds by kind of kernel, recomputation included."""
+
+    @property
+    def step_seconds(self) -> float:
+        return sum(self.forward_times.values()) + sum(self.backward_times.values())
 
     @property
     def peak_bytes(self) -> int:
@@ -104,7 +110,7 @@ class Simulator:
         """Of what was kept last: plans that keep the same have the same forward."""
         self._last: tuple[Plan, tuple[Lowered, Replayed, int]] | None = None
         """The plan that was asked for last, and its backward."""
-        self._base_seconds = sum(problem.seconds.values())
+        self._clock = Clock.of(problem, self.ix)
 
     def peak_bytes(self, plan: Plan) -> int:
         return max(self._live(*self._forward(plan)), self._live(*self._backward(plan)))
@@ -153,16 +159,21 @@ class Simulator:
             for kernel in lowered.kernels
         ]
         peak = max(timeline, key=lambda moment: moment.live_bytes, default=Moment("", False, self._standing_bytes))
-        recompute = self.recompute_seconds(plan)
+        forward_times, backward_times = (self._clock.times(lowered) for lowered, *_ in passes)
         return Forecast(
             peak=peak,
             at_peak=self._at_peak(plan, passes[peak.in_backward], peak),
             timeline=tuple(timeline),
             kept_bytes=sum(self.problem.graph.bytes_of(name) for name in plan.kept),
             given_bytes=self._given_bytes,
-            recompute_seconds=recompute,
-            step_seconds=self._base_seconds + recompute,
+            recompute_seconds=self.recompute_seconds(plan),
+            forward_times=forward_times,
+            backward_times=backward_times,
         )
+
+    def step_seconds(self, plan: Plan) -> float:
+        """Of the whole step as kernels, fusion and memory traffic counted."""
+        return sum(self._clock.seconds(lowered) for lowered, *_ in (self._forward(plan), self._backward(plan)))
 
     def _runs_forward(self, name: str) -> bool:
         return name in self.problem.graph.required_forward and self.problem.graph.by_name[name].role is Role.FORWARD

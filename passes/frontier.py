@@ -16,7 +16,7 @@ from autockpt.passes.candidate import Candidate
 from autockpt.passes.forecast import Simulator
 from autockpt.passes.gap_search import GapSearch
 from autockpt.passes.hull import Hull
-from autockpt.passes.keeping import orders
+from autockpt.passes.keeping import completed, orders
 from autockpt.passes.nested import Nest, nests
 from autockpt.passes.plan import Plan, Problem
 from autockpt.passes.schedule import Scheduler
@@ -24,8 +24,9 @@ from autockpt.passes.small import SmallSearch
 from autockpt.passes.unavoidable import standing_bytes
 from autockpt.passes.way import Way
 
-PLANNERS = ("auto", "gap_program", "min_cut")
-"""By what they add to the one after them: exact search and nested plans, the gap program, cuts."""
+PLANNERS = ("auto", "gap_program", "min_cut", "keep_everything")
+"""By what they add to the one after them: exact search and nested plans, the gap program, cuts. The last plans nothing:
+whatever the backward reads is kept, to compare with."""
 
 _RUNGS = 20
 """Of the ladder of budgets, from the fastest plan's peak down to what no plan can avoid."""
@@ -59,13 +60,20 @@ class Frontier:
     def hull(self) -> Hull:
         return Hull(self.problem, lambda kept: self._candidate(self._scheduler(kept), "cut"))
 
-    @property
+    @cached_property
     def fastest(self) -> Candidate:
-        return self.hull.cuts[0]
+        return self._everything if self._planner == "keep_everything" else self.hull.cuts[0]
+
+    @cached_property
+    def _everything(self) -> Candidate:
+        kept = completed(self.problem, self.problem.graph.backward_reads)
+        return self._candidate(self._scheduler(kept), "keep everything")
 
     @cached_property
     def lowest(self) -> Candidate:
         """The candidate with the lowest peak; the fastest of those."""
+        if self._planner == "keep_everything":
+            return self.fastest
         if self._small is not None and (plan := self._small.lowest(self.peak_bytes(self.fastest))):
             return self._candidate(plan, "exact")
         others: list[Candidate] = []
@@ -80,6 +88,8 @@ class Frontier:
     @property
     def lowest_known(self) -> Candidate:
         """Lower still, where a search for some budget came by a lower one."""
+        if self._planner == "keep_everything":
+            return self.fastest
         return min((self.lowest, *self._known()), key=self._by_peak)
 
     def _by_peak(self, candidate: Candidate) -> tuple[int, float]:
@@ -89,6 +99,8 @@ class Frontier:
         """The fastest candidate whose peak fits."""
         if self.peak_bytes(self.fastest) <= budget_bytes:
             return self.fastest
+        if self._planner == "keep_everything":
+            return None
         if self._planner == "min_cut":
             return self._from_cuts(budget_bytes)
         if self._small is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from autockpt.passes.calls import Buffer, Kernel, absorb, allocate
+from autockpt.passes.calls import Buffer, Call, Kernel, absorb, allocate
 from autockpt.passes.indexed import Indexed
 from autockpt.passes.materialise import materialise
 
@@ -32,14 +32,22 @@ def lower(ix: Indexed, sequence: Sequence[int], given: Iterable[int], outputs: I
         absorb(ix, calls, buffers)
         kernels = _fuse(materialise(ix, sequence, calls, buffers), buffers)
     else:
-        kernels = [
-            Kernel(
-                c.value, False, {read for read, _ in c.reads}, set(), c.writes, ix.domain[c.value], ix.scratch[c.value]
-            )
-            for c in calls
-        ]
+        kernels = [_alone(ix, call) for call in calls]
     _launch(kernels, grouped=fuse and ix.on_cpu)
     return Lowered(kernels, buffers, started)
+
+
+def _alone(ix: Indexed, call: Call) -> Kernel:
+    return Kernel(
+        operation=call.value,
+        fusible=False,
+        reads={read for read, _ in call.reads},
+        bent=set(),
+        writes=call.writes,
+        domain=ix.domain[call.value],
+        operations={(call.value, ())},
+        scratch=ix.scratch[call.value],
+    )
 
 
 def _launch(kernels: list[Kernel], grouped: bool) -> None:
@@ -70,6 +78,7 @@ def _fuse(kernels: list[Kernel], buffers: list[Buffer]) -> list[Kernel]:
             home.parts.append((kernel.reads, kernel.writes))
             home.reads |= kernel.reads
             home.bent |= kernel.bent
+            home.operations |= kernel.operations
             home.writes = home.writes + kernel.writes
             home.domain = _join(home.domain, kernel.domain)
     return _drop_internal(placed, buffers)

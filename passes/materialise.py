@@ -83,7 +83,7 @@ def _lay_out(ix: Indexed, call: Call, buffers: list[Buffer]) -> Iterator[Kernel]
         if ix.gathered[buffers[read].owner]:
             copy = Buffer(buffers[read].owner, buffers[read].nbytes)
             call.reads[position] = len(buffers), path
-            yield Kernel(call.value, True, {read}, {read}, [len(buffers)], ix.domain[buffers[read].owner])
+            yield Kernel(call.value, True, {read}, {read}, [len(buffers)], ix.domain[buffers[read].owner], set())
             buffers.append(copy)
 
 
@@ -128,6 +128,8 @@ def _write_inside(kernels: list[Kernel], inside: dict[int, int]) -> list[Kernel]
 def _inline(ix: Indexed, call: Call, formulas: dict[int, tuple[Call, _Formula]]) -> _Formula:
     reads: set[tuple[int, Path]] = set()
     operations: set[tuple[int, Path]] = {(call.value, ())}
+    if call.absorbed >= 0:
+        operations.add((call.absorbed, ()))
     heavy = ix.heavy[call.value]
     for way in call.reads:
         known = formulas.get(way[0])
@@ -158,5 +160,6 @@ def _kernel(ix: Indexed, call: Call, formula: _Formula) -> Kernel:
         bent={read for read, path in formula.reads if path},
         writes=call.writes,
         domain=ix.domain[call.value],
+        operations=formula.operations,
         scratch=ix.scratch[call.value],
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
+from autockpt.cost_models import DeviceProfile
 from autockpt.passes.joint import JointGraph, Kind, Role, Trait, Value
 
 
@@ -33,6 +34,8 @@ class Problem:
     """Share of the live bytes that a forecast adds for what it does not see."""
     seconds_per_byte: float = 0.0
     """Of memory traffic: what keeping a byte costs even when memory is free."""
+    device: DeviceProfile | None = None
+    """What runs it; without one a step takes the sum of its operations' seconds."""
 
     @cached_property
     def unkeepable(self) -> frozenset[str]:

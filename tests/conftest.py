@@ -11,6 +11,8 @@ from pathlib import Path
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 # A cache of this run's own: a test must not pass because of what an older version left behind.
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp(prefix="autockpt_tests_")
+# Nor because of how this machine was calibrated, or what was timed on it.
+os.environ["AUTOCKPT_CACHE_DIR"] = tempfile.mkdtemp(prefix="autockpt_tests_")
 
 import pytest
 import torch
