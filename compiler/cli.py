@@ -1,4 +1,4 @@
-"""`autockpt verify | bench | devices`, also as `python -m autockpt`."""
+"""`autockpt calibrate | verify | bench | devices`, also as `python -m autockpt`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from rich.table import Table
 
 from autockpt import bench_frontier_command, bench_plan_command
 from autockpt.bench import Row, bench
-from autockpt.cost_models import load_profile, shipped_profiles
+from autockpt.calibrate_command import add_calibrate
+from autockpt.devices_command import add_devices
 from autockpt.errors import AutockptError
 from autockpt.sizes import format_size
 from autockpt.verify_command import add_verify
@@ -41,9 +42,8 @@ def _parser() -> argparse.ArgumentParser:
     bench_plan_command.add_bench_plan(commands)
     bench_frontier_command.add_bench_frontier(commands)
     add_verify(commands)
-    devices = commands.add_parser("devices", help="list the device profiles that are shipped")
-    devices.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    devices.set_defaults(run=_devices)
+    add_calibrate(commands)
+    add_devices(commands)
     measure = commands.add_parser(
         "bench",
         help="measure budgets from floor to fastest beside plain Inductor; `bench frontier`: beside all that a user "
@@ -55,18 +55,6 @@ def _parser() -> argparse.ArgumentParser:
     measure.add_argument("--json", metavar="FILE", help="write the rows to this file too")
     measure.set_defaults(run=_bench)
     return parser
-
-
-def _devices(parsed: argparse.Namespace) -> int:
-    profiles = [load_profile(name) for name in shipped_profiles()]
-    if parsed.json:
-        print(json.dumps({p.name: {"memory_bytes": p.memory_bytes, "source": p.source} for p in profiles}, indent=1))
-        return 0
-    table = Table("device", "memory", "source")
-    for profile in profiles:
-        table.add_row(profile.name, format_size(profile.memory_bytes) if profile.memory_bytes else "", profile.source)
-    Console().print(table)
-    return 0
 
 
 def _bench(parsed: argparse.Namespace) -> int:

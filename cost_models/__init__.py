@@ -1,5 +1,6 @@
 """What one operation costs on one device: FLOPs, bytes and seconds. Nothing here knows a graph."""
 
+from autockpt.cost_models.calibration import Calibration, calibrate
 from autockpt.cost_models.device import DeviceProfile
 from autockpt.cost_models.formulas import work_of
 from autockpt.cost_models.profiles import ProfileError, load_profile, shipped_profiles
@@ -9,10 +10,12 @@ from autockpt.cost_models.work import TensorSpec, Work
 from autockpt.cost_models.workspace import workspace_bytes
 
 __all__ = [
+    "Calibration",
     "DeviceProfile",
     "ProfileError",
     "TensorSpec",
     "Work",
+    "calibrate",
     "evaluate",
     "load_profile",
     "seconds_of",

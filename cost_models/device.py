@@ -29,7 +29,10 @@ ARITHMETIC: Mapping[str, float] = MappingProxyType(
         "cheap": 1.0,
         "divide": 4.0,
         "exponential": 12.0,
-        "transcendental": 20.0,
+        "transcendental": 16.0,
+        "hyperbolic": 20.0,
+        "power": 30.0,
+        "reduce": 2.0,
         "normalize": 8.0,
         "gather": 4.0,
         "scatter": 8.0,
@@ -63,18 +66,25 @@ class DeviceProfile:
     allocator_rounding_bytes: int
     """Sizes are rounded up to a multiple of this."""
     efficiency: Mapping[str, Curve] = field(default_factory=dict)
-    """Share of the matrix peak over FLOPs, by family; 1 where a family is missing."""
+    """Share of the matrix peak by family, over the seconds that the peak would take; 1 where a family is missing.
+
+    A name such as `attention.bfloat16` is of one dtype and goes before that of its family.
+    """
     vector_weights: Mapping[str, float] = field(default_factory=dict)
     """Cheap instructions an element, by kind of arithmetic; `ARITHMETIC` where one is missing."""
     bandwidth: Curve = ()
     """Bytes a second over bytes moved, where caches matter; empty: `bytes_per_second`."""
+    fresh_above_bytes: int = 0
+    """Tensors larger than this come in pages that were never touched; 0: none do."""
+    fresh_bytes_per_second: float = 0.0
+    """At which such pages come, on top of what is written to them."""
     calibration: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """How the figures were fitted, and how well."""
 
     def matrix_rate(self, dtype: str, family: str = "matmul", flops: float = float("inf")) -> float:
         peak = self.matrix_flops_per_second.get(dtype, self.matrix_flops_per_second["float32"])
-        curve = self.efficiency.get(family, ())
-        return peak * at(curve, flops) if curve else peak
+        curve = self.efficiency.get(f"{family}.{dtype}") or self.efficiency.get(family, ())
+        return peak * at(curve, flops / peak) if curve else peak
 
     def weight(self, arithmetic: str) -> float:
         return self.vector_weights.get(arithmetic, ARITHMETIC[arithmetic])

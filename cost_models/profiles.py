@@ -110,7 +110,7 @@ def _mapping(name: str, value: Any, entry: Callable[[str, Any], Any], known: tup
     if not isinstance(value, dict):
         raise ValueError(f"`{name}` must be an object, not {value!r}")
     for key in value:
-        if known and key not in known:
+        if known and key.partition(".")[0] not in known:
             raise ValueError(f"`{name}.{key}` is unknown; known are {', '.join(known)}")
     return {key: entry(f"{name}.{key}", inner) for key, inner in value.items()}
 
@@ -146,5 +146,7 @@ _PARSERS: dict[str, Callable[[str, Any], Any]] = {
     "efficiency": lambda name, value: _mapping(name, value, _curve, FAMILIES),
     "vector_weights": lambda name, value: _mapping(name, value, _number, tuple(ARITHMETIC)),
     "bandwidth": _curve,
+    "fresh_above_bytes": _bytes,
+    "fresh_bytes_per_second": _share,
     "calibration": lambda name, value: _mapping(name, value, lambda _, inner: inner),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from autockpt.cost_models.device import DeviceProfile
 from autockpt.cost_models.work import Work
 
@@ -9,6 +11,12 @@ from autockpt.cost_models.work import Work
 def seconds_of(work: Work, device: DeviceProfile) -> float:
     """Seconds of one operation that runs as a kernel of its own."""
     return max(arithmetic_seconds(work, device), traffic_seconds(work.bytes_moved, device)) + device.launch_seconds
+
+
+def kernel_seconds(works: Iterable[Work], bytes_moved: float, device: DeviceProfile) -> float:
+    """Seconds of several operations fused into one kernel, which moves these bytes in and out."""
+    arithmetic = sum(arithmetic_seconds(work, device) for work in works)
+    return max(arithmetic, traffic_seconds(bytes_moved, device)) + device.launch_seconds
 
 
 def arithmetic_seconds(work: Work, device: DeviceProfile) -> float:
@@ -22,3 +30,9 @@ def arithmetic_seconds(work: Work, device: DeviceProfile) -> float:
 
 def traffic_seconds(nbytes: float, device: DeviceProfile) -> float:
     return nbytes / device.traffic_rate(nbytes) if nbytes else 0.0
+
+
+def fresh_seconds(nbytes: float, device: DeviceProfile) -> float:
+    """What a new tensor of this size adds to the kernel that first writes to it."""
+    fresh = device.fresh_above_bytes and nbytes > device.fresh_above_bytes
+    return nbytes / device.fresh_bytes_per_second if fresh and device.fresh_bytes_per_second else 0.0

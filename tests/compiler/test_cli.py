@@ -2,30 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from autockpt.cli import main
-from autockpt.cost_models import load_profile, shipped_profiles
-
-
-def test_devices_lists_every_shipped_profile(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["devices"]) == 0
-    shown = capsys.readouterr()
-    assert all(name in shown.out for name in shipped_profiles())
-    assert "80.00 GiB" in shown.out
-    assert shown.err == ""
-
-
-def test_devices_as_json_is_nothing_but_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["devices", "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
-    assert sorted(shown) == shipped_profiles()
-    for name, fields in shown.items():
-        profile = load_profile(name)
-        assert fields == {"memory_bytes": profile.memory_bytes, "source": profile.source}
 
 
 @pytest.mark.parametrize(

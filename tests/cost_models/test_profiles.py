@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from autockpt.cost_models import ProfileError, load_profile, shipped_profiles
+from autockpt.cost_models.profiles import profile_json
 
 PROFILE: dict[str, Any] = {
     "schema": 2,
@@ -52,6 +54,24 @@ def test_a_shipped_profile_has_its_name_a_source_and_positive_rates(name: str) -
     assert profile.launch_seconds > 0
 
 
+def test_all_devices_that_were_promised_are_shipped() -> None:
+    promised = "t4 v100 a10 l4 l40s rtx-3090 rtx-4090 a100-40gb a100-80gb h100-sxm h100-pcie h200 b200 mi300x cpu"
+    assert set(promised.split()) == set(shipped_profiles())
+
+
+@pytest.mark.parametrize("name", [name for name in shipped_profiles() if name != "cpu"])
+def test_a_data_sheet_is_named_and_estimates_are_called_so(name: str) -> None:
+    source = load_profile(name).source
+    assert "data sheet" in source or "white paper" in source
+    assert "Estimates" in source
+
+
+@pytest.mark.parametrize("name", [name for name in shipped_profiles() if name != "cpu"])
+def test_small_products_are_slower_than_large_ones(name: str) -> None:
+    profile = load_profile(name)
+    assert profile.matrix_rate("float16", "matmul", 1e7) < profile.matrix_rate("float16", "matmul", 1e12) / 2
+
+
 def test_the_profiles_that_the_backend_falls_back_to_are_shipped() -> None:
     assert {"cpu", "a100-80gb"} <= set(shipped_profiles())
 
@@ -88,6 +108,19 @@ def test_a_missing_field_is_named(tmp_path: Path, field: str) -> None:
         pytest.param("launch_seconds", -1e-6, id="negative launch"),
         pytest.param("matrix_flops_per_second", 1e12, id="one rate for every dtype"),
         pytest.param("matrix_flops_per_second", {"bfloat16": 1e12}, id="no float32"),
+        pytest.param("kind", "tpu", id="unknown kind"),
+        pytest.param("efficiency", [[1e-3, 0.5]], id="one curve for every family"),
+        pytest.param("efficiency", {"matmull": [[1e-3, 0.5]]}, id="unknown family"),
+        pytest.param("efficiency", {"matmul": [[1e-3, -0.5]]}, id="negative share"),
+        pytest.param("efficiency", {"matmul": [[1e-3]]}, id="half a point"),
+        pytest.param("efficiency", {"matmul.bfloat16": [[1e-2, 0.5], [1e-3, 0.5]]}, id="points that fall back"),
+        pytest.param("bandwidth", {"1024": 1e9}, id="a curve that is no list"),
+        pytest.param("bandwidth", [[0, 1e9]], id="bandwidth of no bytes"),
+        pytest.param("vector_weights", {"sine": 3.0}, id="unknown arithmetic"),
+        pytest.param("vector_weights", {"cheap": 0.0}, id="free arithmetic"),
+        pytest.param("fresh_above_bytes", -1, id="negative threshold"),
+        pytest.param("fresh_bytes_per_second", "slow", id="fresh rate as text"),
+        pytest.param("calibration", "good", id="calibration as text"),
     ],
 )
 def test_a_wrong_field_is_named(tmp_path: Path, field: str, value: Any) -> None:
@@ -95,6 +128,19 @@ def test_a_wrong_field_is_named(tmp_path: Path, field: str, value: Any) -> None:
     message = refusal(path)
     assert field in message
     assert path in message
+
+
+def test_a_profile_comes_back_from_its_json(tmp_path: Path) -> None:
+    profile = replace(load_profile("a100-80gb"), fresh_above_bytes=2**25, fresh_bytes_per_second=3e9)
+    assert load_profile(write(tmp_path, profile_json(profile))) == profile
+
+
+def test_the_curve_of_a_dtype_goes_before_that_of_its_family(tmp_path: Path) -> None:
+    curves = {"matmul": [[1e-3, 0.5]], "matmul.bfloat16": [[1e-3, 0.25]]}
+    profile = load_profile(write(tmp_path, json.dumps({**PROFILE, "efficiency": curves})))
+    assert profile.matrix_rate("float32") == 5e11
+    assert profile.matrix_rate("bfloat16") == 2.5e11
+    assert profile.matrix_rate("float32", "attention") == 1e12
 
 
 @pytest.mark.parametrize("rate", ["fast", -1.0, None])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from autockpt.cost_models import DeviceProfile, Work, seconds_of
-from autockpt.cost_models.roofline import arithmetic_seconds
+from autockpt.cost_models.roofline import arithmetic_seconds, fresh_seconds, kernel_seconds
 
 
 def device(launch_seconds: float = 0.0, **matrix_rates: float) -> DeviceProfile:
@@ -55,3 +57,22 @@ def test_bf16_runs_at_its_own_rate_where_there_is_one() -> None:
 def test_bf16_runs_as_float32_where_there_is_none() -> None:
     work = Work(matrix_flops=4000.0, dtype="bfloat16")
     assert seconds_of(work, device()) == seconds_of(Work(matrix_flops=4000.0), device()) == 4.0
+
+
+def test_a_fused_kernel_does_all_arithmetic_and_moves_its_bytes_once() -> None:
+    works = [Work(elements=200.0, bytes_moved=500.0), Work(random_numbers=30.0, bytes_moved=500.0)]
+    assert kernel_seconds(works, 100.0, device(launch_seconds=0.5)) == 5.5
+    assert kernel_seconds(works, 500.0, device(launch_seconds=0.5)) == 10.5
+
+
+def test_untouched_pages_come_on_top_where_a_device_has_them() -> None:
+    slow = replace(device(), fresh_above_bytes=100, fresh_bytes_per_second=10.0)
+    assert fresh_seconds(200.0, slow) == 20.0
+    assert fresh_seconds(100.0, slow) == 0.0
+    assert fresh_seconds(200.0, device()) == 0.0
+
+
+def test_efficiency_is_looked_up_by_the_time_at_peak() -> None:
+    curved = replace(device(bfloat16=2000.0), efficiency={"matmul": ((1.0, 0.5), (4.0, 1.0))})
+    assert seconds_of(Work(matrix_flops=1000.0), curved) == 2.0
+    assert seconds_of(Work(matrix_flops=8000.0, dtype="bfloat16"), curved) == 4.0

@@ -1,0 +1,104 @@
+"""How well a profile fits what was measured: a table by family, two sentences, and a plot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from rich.table import Table
+
+from autockpt.cost_models.calibration import Calibration
+from autockpt.cost_models.device import ARITHMETIC, FAMILIES, DeviceProfile
+from autockpt.cost_models.fit import UNSEEN
+from autockpt.cost_models.sample import Measurement
+from autockpt.plot import Series, save_plot
+
+
+def families(measurements: Sequence[Measurement]) -> dict[str, list[Measurement]]:
+    """In the order in which they were measured; those of half precision are families of their own."""
+    found: dict[str, list[Measurement]] = {}
+    for one in measurements:
+        found.setdefault(_family(one), []).append(one)
+    return found
+
+
+def table(calibration: Calibration) -> Table:
+    shown = Table("family", "kernels", "measured", "fitted", "profile", "error", "worst", "of", "spread")
+    for name in ("kernels", "error", "worst", "spread"):
+        next(column for column in shown.columns if column.header == name).justify = "right"
+    profile = calibration.profile
+    for family, group in families(calibration.measurements).items():
+        worst = max(group, key=lambda one: abs(one.error(profile)))
+        shown.add_row(
+            family,
+            str(len(group)),
+            _range([one.seconds for one in group]),
+            _range([one.fitted_seconds(profile) for one in group]),
+            figure(profile, family),
+            f"{median(abs(one.error(profile)) for one in group):.0%}",
+            f"{worst.error(profile):+.0%}",
+            worst.label,
+            f"{median(one.spread for one in group):.0%}",
+        )
+    return shown
+
+
+def figure(profile: DeviceProfile, family: str) -> str:
+    """What the profile says about a family, in its own unit."""
+    base, _, dtype = family.partition(".")
+    if base in FAMILIES:
+        curve = profile.efficiency.get(family) or profile.efficiency.get(base, ())
+        peak = profile.matrix_flops_per_second[dtype or "float32"]
+        return f"{peak * max((share for _, share in curve), default=1.0) / 1e9:,.0f} GFLOP/s"
+    if family == "cheap":
+        return f"{profile.vector_flops_per_second / 1e9:,.1f} G/s"
+    if family in ARITHMETIC:
+        return f"{profile.weight(family):,.1f} × cheap"
+    if family == "random":
+        return f"{profile.random_numbers_per_second / 1e6:,.0f} M/s"
+    if family in ("traffic", "pointwise"):
+        return f"{profile.bytes_per_second / 1e9:,.1f} GB/s"
+    if family == "fresh":
+        return f"{profile.fresh_bytes_per_second / 1e9:,.1f} GB/s"
+    return f"{profile.host_bytes_per_second / 1e9:,.1f} GB/s" if family == "host" else ""
+
+
+def summary(calibration: Calibration) -> list[str]:
+    facts = calibration.profile.calibration
+    lines = [
+        f"{facts['kernels']} kernels: the fit is off by {facts['median_error']:.0%} in the median and by "
+        f"{facts['worst_error']:.0%} at worst ({facts['worst']})",
+        f"{facts['unseen_kernels']} kernels of layers that nothing was fitted to: {facts['unseen_median_error']:.0%} "
+        f"in the median, {facts['unseen_worst_error']:.0%} at worst",
+    ]
+    return [*lines, *calibration.notes]
+
+
+def plot(calibration: Calibration, path: str) -> None:
+    profile = calibration.profile
+    series = [
+        Series(family, [(one.seconds * 1e3, one.fitted_seconds(profile) * 1e3) for one in group])
+        for family, group in families(calibration.measurements).items()
+    ]
+    title = f"{profile.name}: kernels measured and fitted"
+    save_plot(path, _merged(series), title=title, x="measured, ms", y="fitted, ms", log=True, diagonal=True)
+
+
+def _merged(series: Sequence[Series]) -> list[Series]:
+    """Families of one kernel share a colour: a legend is for reading."""
+    single = [point for one in series if len(one.points) == 1 for point in one.points]
+    return [*(one for one in series if len(one.points) > 1), Series("kinds of arithmetic", single)]
+
+
+def _family(one: Measurement) -> str:
+    dtypes = {work.dtype for work in one.works if work.matrix_flops} - {"float32"}
+    return f"{one.family}.{dtypes.pop()}" if dtypes and one.family != UNSEEN else one.family
+
+
+def _range(seconds: Sequence[float]) -> str:
+    low, high = min(seconds), max(seconds)
+    return _short(low) if low == high else f"{_short(low)} to {_short(high)}"
+
+
+def _short(seconds: float) -> str:
+    return f"{seconds * 1e6:.3g} µs" if seconds < 1e-3 else f"{seconds * 1e3:.3g} ms"
