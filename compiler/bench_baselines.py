@@ -63,7 +63,7 @@ def bench_baselines(
     """A row for every baseline of every graph of the step."""
     progress("tracing")
     training = load_training(target)
-    profile = load_profile("cpu" if training.device.type == "cpu" else "a100-80gb")
+    profile = find_profile(training.device)
     setup = Setup(Budget(fraction=0.0), profile, threads=torch.get_num_threads())
     graphs = capture(training.model, training.inputs)
     return [row for n, captured in enumerate(graphs) for row in _rows(n, captured, setup, torch_budgets, progress)]

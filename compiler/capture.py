@@ -12,7 +12,7 @@ from torch import fx
 from torch._inductor.compile_fx import compile_fx
 from torch._inductor.custom_graph_pass import CustomPartitionerFn
 
-from autockpt.passes.partition_tools import Modules, tidy, torch_partition
+from autockpt.passes.partition_tools import Modules, copy_joint, tidy, torch_partition
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,7 @@ class Captured:
 
     def copy(self) -> fx.GraphModule:
         """The same module again, for a pass that changes what it is given."""
-        return _copy(self.joint)
-
-
-def _copy(module: fx.GraphModule) -> fx.GraphModule:
-    graph = fx.Graph()
-    output = graph.output(graph.graph_copy(module.graph, {}))
-    output.meta = dict(next(iter(module.graph.find_nodes(op="output"))).meta)
-    return fx.GraphModule(module, graph)
+        return copy_joint(self.joint)
 
 
 def capture(model: Callable[..., Any], inputs: Sequence[Any]) -> list[Captured]:
@@ -65,7 +58,7 @@ class _Capture(CustomPartitionerFn):
         if joint_inputs:
             tidy(gm)
             parameters = tuple(kwargs.get("static_lifetime_input_indices") or ())
-            self._seen.append(Captured(_copy(gm), kwargs["num_fwd_outputs"], parameters))
+            self._seen.append(Captured(copy_joint(gm), kwargs["num_fwd_outputs"], parameters))
         return torch_partition(gm, joint_inputs, **kwargs)
 
     def uuid(self) -> None:

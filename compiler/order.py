@@ -24,7 +24,7 @@ from torch._inductor.compile_fx import compile_fx_inner
 from torch._inductor.utils import get_donated_idxs
 from torch._inductor.virtualized import V
 
-_MARK = "autockpt_planned"
+_MARK, _OWN = "autockpt_planned", "autockpt_own"
 _SMALL = 64 * 2**10
 _PATCHES = {"reorder_for_peak_memory": False, "allow_buffer_reuse": False}
 
@@ -33,6 +33,12 @@ def mark_planned(*modules: fx.GraphModule) -> None:
     """Tell `CompileInOrder` that the order of these modules is ours."""
     for module in modules:
         module.meta[_MARK] = ()
+
+
+def mark_own(*modules: fx.GraphModule) -> None:
+    """Tell it that these are Inductor's own, but lowered before they are asked for."""
+    for module in modules:
+        module.meta[_MARK], module.meta[_OWN] = (), True
 
 
 class CompileInOrder:
@@ -45,6 +51,8 @@ class CompileInOrder:
         if _MARK not in module.meta:
             return compile_fx_inner(module, *args, **kwargs)
         module.meta[_MARK] = _told(module)
+        if _OWN in module.meta:
+            return compile_fx_inner(module, *args, **kwargs)
         with inductor_config.patch(self._patches), V.set_choices_handler(_KeepOrder()):
             return compile_fx_inner(module, *args, **kwargs)
 

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from autockpt.dry_run import Lowered
 from autockpt.errors import BudgetError
 from autockpt.measured import Measured, measure
 from autockpt.order import mark_planned
+from autockpt.own_partition import own_partition
 from autockpt.passes.decide import UNCHECKED_MARGIN, Decision, Setup, decide
 from autockpt.passes.partition_tools import Modules, mutations_returned, tidy, torch_partition
 from autockpt.passes.plan import Outcome, Plan
@@ -84,11 +85,30 @@ class Partitioner(CustomPartitionerFn):
         measured = measure(gm, graph, self.setup, self.cost, TimingCache(self.timings))
         decision = decide(graph, self.setup, measured.seconds)
         if self.look is not None:
+            if modules := self._own(decision, writer, self.look, kwargs, measured):
+                return modules
             decision = self._settle(decision, writer, self.look, measured)
         self._check_budget(decision)
         modules = writer(decision.plan)
         record(decision, writer.looking, measured)
         return modules
+
+    def _own(
+        self, decision: Decision, writer: _Writer, look: Looker, arguments: dict[str, Any], measured: Measured
+    ) -> Modules | None:
+        """Inductor's own partition, if the budget allows it."""
+        if self.setup.planner != "auto":
+            return None
+        try:
+            own = own_partition(writer.joint, decision, self.setup.budget, arguments, partial(writer.lower, look))
+        except Exception as error:
+            log.info("Inductor's own partition could not be looked at: %s: %s", type(error).__name__, error)
+            return None
+        if own is None:
+            return None
+        writer.looking.lowered[own.decision.plan] = own.lowered
+        record(own.decision, writer.looking, measured)
+        return own.modules
 
     def _settle(self, decision: Decision, writer: _Writer, look: Looker, measured: Measured) -> Decision:
         """The decision after a look at the lowered step; where it cannot be had, one with a wider margin."""
@@ -119,24 +139,27 @@ class _Writer:
     """Plans of one joint graph as modules, each written once."""
 
     def __init__(self, gm: fx.GraphModule, outputs: int, parameters: Sequence[int]) -> None:
-        self._gm, self._outputs, self._parameters = gm, outputs, parameters
+        self.joint, self._outputs, self._parameters = gm, outputs, parameters
         self._written: dict[Plan, Modules] = {}
         self.looking = Looking()
 
     def __call__(self, plan: Plan) -> Modules:
         if plan not in self._written:
-            modules = split(self._gm, plan, self._outputs, self._parameters)
-            verify_modules(self._gm, plan, *modules)
+            modules = split(self.joint, plan, self._outputs, self._parameters)
+            verify_modules(self.joint, plan, *modules)
             mark_planned(*modules)
             self._written[plan] = modules
         return self._written[plan]
 
     def look(self, plan: Plan, look: Looker) -> int:
         started = time.perf_counter()
-        lowered = look(self(plan), self._outputs, mutations_returned(self._gm), self._parameters)
+        lowered = self.lower(look, self(plan))
         self.looking.lowered[plan] = lowered
         self.looking.seconds[plan] = time.perf_counter() - started
         return lowered.peak_bytes
+
+    def lower(self, look: Looker, modules: Modules) -> Lowered:
+        return look(modules, self._outputs, mutations_returned(self.joint), self._parameters)
 
 
 def _step_aside(error: Exception) -> None:

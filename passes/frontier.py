@@ -66,8 +66,11 @@ class Frontier:
 
     @cached_property
     def _everything(self) -> Candidate:
-        kept = completed(self.problem, self.problem.graph.backward_reads)
-        return self._candidate(self._scheduler(kept), "keep everything")
+        return self.priced(completed(self.problem, self.problem.graph.backward_reads), "keep everything")
+
+    def priced(self, kept: frozenset[str], method: str) -> Candidate:
+        """What somebody else would keep, as one of these plans."""
+        return self._candidate(self._scheduler(kept), method)
 
     @cached_property
     def lowest(self) -> Candidate:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 
-from autockpt.cost_models import TensorSpec
+from autockpt.cost_models import TensorSpec, Work
 
 
 class Role(Enum):
@@ -86,6 +86,8 @@ class Value:
     traits: frozenset[Trait] = frozenset()
     bend: str = ""
     """How it moves elements to other places, a slice or a padding; empty where each stays where it is."""
+    work: Work | None = None
+    """Where the shapes of its tensors do not tell it: an inner graph, a flag, a formula of the user's."""
     source: Source = field(default=Source(), compare=False)
 
     @property

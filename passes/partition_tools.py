@@ -24,6 +24,14 @@ def torch_partition(joint: fx.GraphModule, inputs: Sequence[Any], **kwargs: Any)
     return partitioners.min_cut_rematerialization_partition(joint, inputs, **kwargs)
 
 
+def copy_joint(joint: fx.GraphModule) -> fx.GraphModule:
+    """The same module again, for a pass that changes what it is given."""
+    graph = fx.Graph()
+    output = graph.output(graph.graph_copy(joint.graph, {}))
+    output.meta = dict(next(iter(joint.graph.find_nodes(op="output"))).meta)
+    return fx.GraphModule(joint, graph)
+
+
 def tidy(joint: fx.GraphModule) -> None:
     """Remove dead and repeated nodes and turn torch's rules into tags, as torch does before it partitions."""
     joint.graph.eliminate_dead_code()

@@ -51,10 +51,13 @@ class Problem:
         if value.name in self.pinned:
             return False
         # What only the backward asks for is computed there. Brought forward it would be computed in another kernel,
-        # and the last bits of a transcendental function depend on the loop around it. Masks and indices are exact.
+        # and the last bits of a transcendental function depend on the loop around it. Masks and indices are exact, but
+        # Inductor would need a loop of its own to write them, against the layout of what they are made from: those of
+        # a ResNet's ReLUs took a fifth of its step on the CPU. Unfused, they are a kernel of their own anyway.
         # A second result of what the forward runs anyway is there already.
         made_by = value.inputs[0] if value.kind is Kind.PART else value.name
-        late = made_by not in self.graph.required_forward and value.spec is not None and value.spec.is_floating
+        inexact = value.spec is not None and value.spec.is_floating
+        late = made_by not in self.graph.required_forward and (inexact or self.lowering is Lowering.INDUCTOR)
         return late or Trait.MUST_RECOMPUTE in value.traits
 
 

@@ -47,6 +47,8 @@ def read_by_extern(graph: JointGraph, name: str) -> bool:
 
 
 def work_in(graph: JointGraph, value: Value) -> Work:
+    if value.work is not None:
+        return value.work
     inputs, outputs = specs_around(graph, value)
     elementwise = value.kind in (Kind.POINTWISE, Kind.REDUCTION)
     return _work(value.operator, inputs, outputs, elementwise)

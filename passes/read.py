@@ -12,14 +12,12 @@ from torch import fx
 from torch.utils import _pytree as pytree
 from torch.utils.checkpoint import CheckpointPolicy
 
-from autockpt.cost_models import TensorSpec
+from autockpt.passes.inner import inner_work
 from autockpt.passes.joint import JointGraph, Kind, Role, Source, Trait, Value
 from autockpt.passes.no_collection import no_collection
 from autockpt.passes.operators import kind_of, moves_elements, packet_of, traits_of
 from autockpt.passes.partition_tools import mutated_inputs
-
-_UNKNOWN_SIZE = 4096
-"""Stands in for a size that depends on data; torch's own partitioner guesses the same."""
+from autockpt.passes.specs import hint, spec_of
 
 
 class UnreadableGraph(Exception):
@@ -89,10 +87,11 @@ def _value(node: fx.Node, role: Role, storage: str, stale: set[str]) -> Value:
         inputs=tuple(source.name for source in node.all_input_nodes),
         operands=tuple(leaf.name for leaf in _leaves(node.args) if isinstance(leaf, fx.Node)),
         storage=storage,
-        spec=_spec(tensor[0]) if tensor else None,
+        spec=spec_of(tensor[0]) if tensor else None,
         device=tensor[0].device.type if tensor else "cpu",
         traits=traits,
         bend=_bend(node),
+        work=inner_work(node) if role in (Role.FORWARD, Role.BACKWARD) else None,
         source=_source(node),
     )
 
@@ -181,7 +180,7 @@ class _Storages:
             return ""
         owner = next(iter(owners), "")
         if owner == node.name:
-            self.bytes[owner] = _hint(keys[0][1].untyped_storage().nbytes())
+            self.bytes[owner] = hint(keys[0][1].untyped_storage().nbytes())
         return owner
 
 
@@ -211,18 +210,6 @@ def _tensors(node: fx.Node) -> list[torch.Tensor]:
 
 def _is_single(node: fx.Node) -> bool:
     return isinstance(node.meta.get("val"), torch.Tensor)
-
-
-def _spec(tensor: torch.Tensor) -> TensorSpec:
-    shape = tuple(_hint(size) for size in tensor.shape)
-    return TensorSpec(shape, str(tensor.dtype).removeprefix("torch."), tensor.dtype.itemsize)
-
-
-def _hint(size: int | torch.SymInt) -> int:
-    if isinstance(size, int):
-        return size
-    hint = size.node.hint
-    return int(hint) if hint is not None else _UNKNOWN_SIZE
 
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
