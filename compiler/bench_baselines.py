@@ -9,12 +9,12 @@ import torch
 from rich.table import Table
 
 from autockpt.capture import Captured, capture
-from autockpt.cost_models import load_profile
 from autockpt.passes.baselines import Baseline, find_baselines
 from autockpt.passes.decide import Budget, Decision, Setup, decide
 from autockpt.passes.joint import JointGraph
 from autockpt.passes.plan import Outcome, Plan, Problem
 from autockpt.passes.read import read
+from autockpt.profile_store import find_profile
 from autockpt.sizes import format_size
 from autockpt.torch_partition import torch_choice
 from autockpt.training import load_training

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
-import tempfile
-from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from autockpt.apart import Show, print_lines, run_apart, shown
 from autockpt.bench_frontier import BUDGETS, bench_frontier
+from autockpt.errors import AutockptError
 from autockpt.frontier_report import markdown, notes, series, summary, table
 from autockpt.frontier_rows import Frontier
 from autockpt.plot import check_plot, save_plot
 
 NAME = "bench-frontier"
 """Of the hidden command that `bench frontier` stands for."""
-Show = Callable[[str], None]
 
 
 def add_bench_frontier(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -68,12 +63,12 @@ def _run(parsed: argparse.Namespace) -> int:
     measure = _here if len(parsed.targets) == 1 else _apart
     frontiers = []
     for target in parsed.targets:
-        with _progress(target) as show:
+        with shown(target) as show:
             frontier = measure(target, parsed, show)
         frontiers.append(frontier)
         if not frontier.trouble:
             console.print(table(frontier))
-        _print_lines(console, notes(frontier))
+        print_lines(console, notes(frontier))
         if target in plots and not frontier.trouble:
             save_plot(
                 plots[target], series(frontier), title=target, x="peak, MiB", y="step time, ratio to plain Inductor"
@@ -82,17 +77,12 @@ def _run(parsed: argparse.Namespace) -> int:
         if parsed.json:
             Path(parsed.json).write_text(json.dumps([one.as_json() for one in frontiers], indent=1) + "\n")
     lines = summary(frontiers)
-    _print_lines(console, lines)
+    print_lines(console, lines)
     if parsed.markdown:
         noted = [note for frontier in frontiers for note in notes(frontier)]
         what = f"{' '.join(f.name for f in frontiers)} --repeats {parsed.repeats}"
         Path(parsed.markdown).write_text(markdown(what, frontiers, [*lines, *noted]))
     return 1 if any(frontier.broken for frontier in frontiers) else 0
-
-
-def _print_lines(console: Console, lines: list[str]) -> None:
-    for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _plots(parsed: argparse.Namespace) -> dict[str, str]:
@@ -109,36 +99,13 @@ def _plots(parsed: argparse.Namespace) -> dict[str, str]:
     return files
 
 
-@contextmanager
-def _progress(target: str) -> Iterator[Show]:
-    """A line that moves on a terminal; elsewhere a line for each thing begun, which `_apart` reads."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda text: print(f"{target}: {text}", file=sys.stderr, flush=True)
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(target)
-        yield lambda text: progress.update(task, description=f"{target}: {text}")
-
-
 def _here(target: str, parsed: argparse.Namespace, show: Show) -> Frontier:
     return bench_frontier(target, parsed.budgets, parsed.repeats, show)
 
 
 def _apart(target: str, parsed: argparse.Namespace, show: Show) -> Frontier:
-    """In a process of its own: nothing that one model leaves behind can be held against another."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "frontier.json"
-        command = [sys.executable, "-m", "autockpt", "bench", "frontier", target, "--json", str(file)]
-        command += ["--repeats", str(parsed.repeats), "--budgets", *map(str, parsed.budgets)]
-        last = deque(["no message"], maxlen=1)
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as child:
-            for line in child.stderr or ():
-                last.append(line.strip() or last[-1])
-                if line.startswith(f"{target}: "):
-                    show(line.removeprefix(f"{target}: ").strip())
-        if not file.exists():
-            return Frontier(target, trouble=f"did not run: {last[-1]}")
-        (fields,) = json.loads(file.read_text())
-    return Frontier.from_json(fields)
+    options = ["--repeats", str(parsed.repeats), "--budgets", *map(str, parsed.budgets)]
+    try:
+        return Frontier.from_json(run_apart(target, ["bench", "frontier", *options], show))
+    except AutockptError as error:
+        return Frontier(target, trouble=str(error))

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from autockpt import bench_frontier_command, bench_plan_command
+from autockpt import bench_frontier_command, bench_overhead_command, bench_plan_command
 from autockpt.bench import Row, bench
 from autockpt.calibrate_command import add_calibrate
 from autockpt.devices_command import add_devices
@@ -20,13 +20,14 @@ from autockpt.errors import AutockptError
 from autockpt.sizes import format_size
 from autockpt.verify_command import add_verify
 
+_BENCHES = {"plan": bench_plan_command, "frontier": bench_frontier_command, "overhead": bench_overhead_command}
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    if arguments[:2] == ["bench", "plan"]:
-        arguments[:2] = [bench_plan_command.NAME]
-    if arguments[:2] == ["bench", "frontier"]:
-        arguments[:2] = [bench_frontier_command.NAME]
+    for word, command in _BENCHES.items():
+        if arguments[:2] == ["bench", word]:
+            arguments[:2] = [command.NAME]
     parsed = _parser().parse_args(arguments)
     try:
         code: int = parsed.run(parsed)
@@ -41,13 +42,14 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     bench_plan_command.add_bench_plan(commands)
     bench_frontier_command.add_bench_frontier(commands)
+    bench_overhead_command.add_bench_overhead(commands)
     add_verify(commands)
     add_calibrate(commands)
     add_devices(commands)
     measure = commands.add_parser(
         "bench",
         help="measure budgets from floor to fastest beside plain Inductor; `bench frontier`: beside all that a user "
-        "could do instead; `bench plan`: the planner alone",
+        "could do instead; `bench overhead`: what the cost model predicts; `bench plan`: the planner alone",
     )
     measure.add_argument("target", metavar="SCRIPT.py:FACTORY", help="a function that returns a model and its inputs")
     measure.add_argument("--steps", type=int, default=6, help="how many budgets (default 6)")
