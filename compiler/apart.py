@@ -34,7 +34,7 @@ def shown(target: str) -> Iterator[Show]:
 
 
 def run_apart(target: str, command: Sequence[str], show: Show) -> dict[str, Any]:
-    """What `autockpt COMMAND TARGET --json FILE` writes of one model; an error with its last words if it writes none."""
+    """What `autockpt COMMAND TARGET --json FILE` writes of one model; its last words as an error if not."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "result.json"
         arguments = [sys.executable, "-m", "autockpt", *command, "--json", str(file), "--", target]

@@ -101,7 +101,7 @@ def _show(calibration: Calibration, *, as_json: bool) -> None:
         ]
         print(json.dumps({"calibration": dict(profile.calibration), "measurements": rows}, indent=1))
         return
-    console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+    console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
     console.print(table(calibration))
     for line in summary(calibration):
         console.print(line, markup=False, soft_wrap=True)

@@ -23,9 +23,10 @@ def families(measurements: Sequence[Measurement]) -> dict[str, list[Measurement]
 
 
 def table(calibration: Calibration) -> Table:
-    shown = Table("family", "kernels", "measured", "fitted", "profile", "error", "worst", "of", "spread")
-    for name in ("kernels", "error", "worst", "spread"):
-        next(column for column in shown.columns if column.header == name).justify = "right"
+    shown = Table("family", "kernels", "measured", "fitted", "error", "worst", "of", "spread")
+    for column in shown.columns:
+        column.no_wrap = True
+        column.justify = "right" if column.header in ("kernels", "fitted", "error", "worst", "spread") else "left"
     profile = calibration.profile
     for family, group in families(calibration.measurements).items():
         worst = max(group, key=lambda one: abs(one.error(profile)))
@@ -33,7 +34,6 @@ def table(calibration: Calibration) -> Table:
             family,
             str(len(group)),
             _range([one.seconds for one in group]),
-            _range([one.fitted_seconds(profile) for one in group]),
             figure(profile, family),
             f"{median(abs(one.error(profile)) for one in group):.0%}",
             f"{worst.error(profile):+.0%}",

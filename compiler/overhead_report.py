@@ -33,7 +33,8 @@ def rows(overheads: Sequence[Overhead], budgets: Sequence[float]) -> list[list[s
 
 def picked(overhead: Overhead, budgets: Sequence[float]) -> list[Point]:
     """The plan nearest to each of these budgets, each once."""
-    return list(dict.fromkeys(overhead.nearest(budget) for budget in sorted(budgets, reverse=True)))
+    found = {point.name: point for point in map(overhead.nearest, sorted(budgets, reverse=True))}
+    return list(found.values())
 
 
 def _cells(point: Point) -> list[str]:
