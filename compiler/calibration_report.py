@@ -66,8 +66,8 @@ def figure(profile: DeviceProfile, family: str) -> str:
 def summary(calibration: Calibration) -> list[str]:
     facts = calibration.profile.calibration
     lines = [
-        f"{facts['kernels']} kernels: the fit is off by {facts['median_error']:.0%} in the median and by "
-        f"{facts['worst_error']:.0%} at worst ({facts['worst']})",
+        f"{facts['kernels']} kernels, most of which a figure is fitted to: off by {facts['median_error']:.0%} in the "
+        f"median and by {facts['worst_error']:.0%} at worst ({facts['worst']})",
         f"{facts['unseen_kernels']} kernels of layers that nothing was fitted to: {facts['unseen_median_error']:.0%} "
         f"in the median, {facts['unseen_worst_error']:.0%} at worst",
     ]
@@ -76,18 +76,30 @@ def summary(calibration: Calibration) -> list[str]:
 
 def plot(calibration: Calibration, path: str) -> None:
     profile = calibration.profile
-    series = [
-        Series(family, [(one.seconds * 1e3, one.fitted_seconds(profile) * 1e3) for one in group])
-        for family, group in families(calibration.measurements).items()
-    ]
+    points: dict[str, list[tuple[float, float]]] = {}
+    for one in calibration.measurements:
+        points.setdefault(_colour(one), []).append((one.seconds * 1e3, one.fitted_seconds(profile) * 1e3))
     title = f"{profile.name}: kernels measured and fitted"
-    save_plot(path, _merged(series), title=title, x="measured, ms", y="fitted, ms", log=True, diagonal=True)
+    series = [Series(name, found) for name, found in points.items()]
+    save_plot(path, series, title=title, x="measured, ms", y="fitted, ms", log=True, diagonal=True)
 
 
-def _merged(series: Sequence[Series]) -> list[Series]:
-    """Families of one kernel share a colour: a legend is for reading."""
-    single = [point for one in series if len(one.points) == 1 for point in one.points]
-    return [*(one for one in series if len(one.points) > 1), Series("kinds of arithmetic", single)]
+def _colour(one: Measurement) -> str:
+    """A few words for the legend, which a plot of every family would not leave room beside."""
+    if one.family in ARITHMETIC or one.family == "random":
+        return "arithmetic"
+    if one.family in FAMILIES:
+        return next(word for start, word in _COLOURS.items() if one.family.startswith(start))
+    return "layers, not fitted" if one.family == UNSEEN else "memory"
+
+
+_COLOURS = {
+    "matmul": "matrix products",
+    "batched": "matrix products",
+    "attention": "attention",
+    "convolution": "convolutions",
+    "depthwise": "convolutions",
+}
 
 
 def _family(one: Measurement) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -16,6 +15,7 @@ from autockpt.cost_models.fit import fit, fit_launch, quality
 from autockpt.cost_models.loop_samples import loop_samples
 from autockpt.cost_models.low_precision import DTYPES, measure_elsewhere
 from autockpt.cost_models.matrix_samples import matrix_samples
+from autockpt.cost_models.measure import Timing
 from autockpt.cost_models.sample import Measurement, Sample
 from autockpt.cost_models.stopwatch import PASSES, Progress, Stopwatch, measurement
 from autockpt.cost_models.traffic_samples import LAUNCHES, launch_samples, traffic_samples
@@ -40,7 +40,7 @@ def calibrate(
     one, many = (timed.pop(sample).seconds for sample in launches)
     launch, call = fit_launch(one, many, LAUNCHES)
     measured = [measurement(sample, timing, call if device == "cpu" else 0.0) for sample, timing in timed.items()]
-    notes = _busy(device)
+    notes = _busy(timed.values())
     for dtype in DTYPES:
         stopwatch.progress(f"matrix kernels of {dtype}", stopwatch.done)
         found, note = measure_elsewhere(device, dtype, quick)
@@ -63,13 +63,11 @@ def expected_steps(quick: bool) -> int:
     return PASSES * (60 if quick else 100)
 
 
-def _busy(device: str) -> list[str]:
-    """Kernels of several threads wait for the slowest, and no statistic finds out how long they would take alone."""
-    cores = os.cpu_count() or 1
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    if device != "cpu" or load < 1.5 * cores:
+def _busy(timed: Iterable[Timing]) -> list[str]:
+    disturbed = sum(not timing.undisturbed for timing in timed)
+    if disturbed <= 3:
         return []
-    return [f"the machine is busy ({load:.0f} processes on {cores} cores): calibrate again when it is not"]
+    return [f"other programs kept getting in the way of {disturbed} kernels: calibrate again when the machine is idle"]
 
 
 def _compiled(device: str, quick: bool) -> Iterator[Sample]:

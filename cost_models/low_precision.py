@@ -14,7 +14,7 @@ import torch
 
 from autockpt.cost_models.matrix_samples import matrix_samples
 from autockpt.cost_models.sample import Measurement
-from autockpt.cost_models.stopwatch import Stopwatch, measurement
+from autockpt.cost_models.stopwatch import PASSES, Stopwatch, measurement
 
 DTYPES = ("bfloat16", "float16")
 
@@ -23,7 +23,7 @@ def measure_elsewhere(device: str, dtype: str, quick: bool) -> tuple[list[Measur
     """What was measured, or why nothing was."""
     command = [sys.executable, "-m", __name__, device, dtype, *(["--quick"] if quick else [])]
     try:
-        ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60 if quick else 300)
+        ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30 if quick else 300)
     except subprocess.TimeoutExpired:
         return [], f"{dtype} left out: its kernels take too long here"
     if ended.returncode < 0:
@@ -34,7 +34,7 @@ def measure_elsewhere(device: str, dtype: str, quick: bool) -> tuple[list[Measur
 
 
 def _main(device: str, dtype: str, *quick: str) -> None:
-    stopwatch = Stopwatch(device, bool(quick), lambda text, done: None)
+    stopwatch = Stopwatch(device, bool(quick), lambda text, done: None, passes=1 if quick else PASSES)
     timed = stopwatch.time_all(matrix_samples(device, getattr(torch, dtype), bool(quick)))
     print(json.dumps([measurement(sample, timing, 0.0).as_json() for sample, timing in timed.items()]))
 

@@ -6,8 +6,14 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import cycle
 
 import torch
+
+try:
+    import resource
+except ImportError:  # not on Windows
+    resource = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +23,8 @@ class Timing:
     spread: float
     """Half of what lies between the quartiles, as a share of the median."""
     runs: int
+    undisturbed: bool = True
+    """Whether the median is of readings in which no thread lost its core to another program."""
 
 
 def time_kernel(run: Callable[[], object], device: str = "cpu", *, least_seconds: float = 0.03) -> Timing:
@@ -34,25 +42,45 @@ def time_kernel(run: Callable[[], object], device: str = "cpu", *, least_seconds
     return Timing(median, (high - low) / 2 / median if median else 0.0, len(readings))
 
 
-def time_quietest(run: Callable[[], object], device: str = "cpu", *, seconds: float = 0.1) -> Timing:
-    """Seconds of one call where others use the machine too: readings are taken for so long, and the median is that of
-    the five in a row that were least disturbed. Whatever else runs only ever makes a kernel slower."""
+def time_quietest(run: Callable[[], object], device: str = "cpu", *, seconds: float = 0.3) -> Timing:
+    """Seconds of one call where others use the machine too.
+
+    Threads that wait for each other take as long as the one that was put aside, and two programs can keep that up for
+    seconds. So there are bursts of five readings, at uneven distances; three in which no thread of ours lost its core
+    are enough, and after so many seconds the best there was has to do.
+    """
     run()
     _wait(device)
-    calls = max(1, round(_READING / max(_read(run, 1, device), 1e-7)))
-    readings: list[float] = []
+    once = max(_read(run, 1, device), 1e-7)
+    calls, length = max(1, round(_READING / once)), 5 if once < _LONG else 3
+    bursts: list[tuple[bool, list[float]]] = []
+    pauses = cycle(_PAUSES)
     started = time.perf_counter()
-    while len(readings) < _IN_A_ROW or (time.perf_counter() - started < seconds and len(readings) < 2000):
-        readings.append(_read(run, calls, device) / calls)
-    rows = range(len(readings) - _IN_A_ROW + 1)
-    median = min(statistics.median(readings[start : start + _IN_A_ROW]) for start in rows)
-    low, _, high = statistics.quantiles(readings, n=4)
-    return Timing(median, (high - low) / 2 / median, len(readings))
+    while sum(quiet for quiet, _ in bursts) < 3 and (not bursts or time.perf_counter() - started < seconds):
+        time.sleep(next(pauses))
+        run()
+        before = _switches(device)
+        readings = [_read(run, calls, device) / calls for _ in range(length)]
+        bursts.append((_switches(device) == before, readings))
+    undisturbed = [readings for quiet, readings in bursts if quiet]
+    best = min(undisturbed or [readings for _, readings in bursts], key=statistics.median)
+    low, median, high = statistics.quantiles(best, n=4)
+    return Timing(median, (high - low) / 2 / median if median else 0.0, length * len(bursts), bool(undisturbed))
 
 
 _READING = 1e-4
-"""Seconds that the clock reads without an error that counts, and that a busy scheduler often leaves alone."""
-_IN_A_ROW = 5
+"""Seconds that the clock reads without an error that counts."""
+_LONG = 0.05
+_PAUSES = (0.0, 0.003, 0.007, 0.013)
+
+
+def _switches(device: str) -> int:
+    """How often a thread of this process has lost its core, or had to be woken and wait for one; always 0 where the
+    system does not say, and on CUDA, where the process waits for the device anyway."""
+    if resource is None or device != "cpu":
+        return 0
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_nivcsw + usage.ru_nvcsw
 
 
 def _read(run: Callable[[], object], calls: int, device: str) -> float:

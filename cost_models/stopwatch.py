@@ -11,6 +11,8 @@ from autockpt.cost_models.sample import Measurement, Sample
 Progress = Callable[[str, int], None]
 """Told what is timed next, and how many readings are done."""
 PASSES = 3
+_RETRIES = 3
+"""Passes for those that were disturbed in all passes before."""
 _SLOW_SECONDS = 0.1
 
 
@@ -27,6 +29,7 @@ class Stopwatch:
     device: str
     quick: bool
     progress: Progress
+    passes: int = PASSES
     done: int = 0
 
     def time_all(self, samples: Iterable[Sample]) -> dict[Sample, Timing]:
@@ -40,13 +43,14 @@ class Stopwatch:
                 best[sample] = self._time(sample)
             if sample in best and best[sample].seconds > _SLOW_SECONDS:
                 slow.add(sample.family)
-        for _ in range(PASSES - 1):
+        for turn in range(self.passes - 1 + _RETRIES):
             for sample, before in best.items():
-                if before.seconds < _SLOW_SECONDS:
-                    best[sample] = min(before, self._time(sample), key=lambda timing: timing.seconds)
+                wanted = turn < self.passes - 1 or not before.undisturbed
+                if wanted and before.seconds < _SLOW_SECONDS:
+                    best[sample] = min(before, self._time(sample), key=lambda one: (not one.undisturbed, one.seconds))
         return best
 
     def _time(self, sample: Sample) -> Timing:
         self.progress(f"{sample.family}: {sample.label}", self.done)
         self.done += 1
-        return time_quietest(sample.run, self.device, seconds=0.05 if self.quick else 0.2)
+        return time_quietest(sample.run, self.device, seconds=0.2 if self.quick else 1.0)
