@@ -1,7 +1,8 @@
 """What makes one pass over its tensors, and how dear each element is.
 
 The kinds follow what compilers emit: one instruction, a division or a square root, one exponential, or a polynomial
-of a math library. Operators that torch tags as pointwise and that are not named here are cheap.
+of a math library; reductions carry their sum from element to element. Operators that torch tags as pointwise and that
+are not named here are cheap.
 """
 
 from __future__ import annotations
@@ -14,18 +15,24 @@ vectors("divide", "div sqrt rsqrt reciprocal remainder fmod hypot gcd cbrt", "pr
 vectors(
     "exponential",
     """
-    exp exp2 expm1 log log2 log10 log1p logaddexp logaddexp2 logsumexp xlogy logit tanh tanh_backward
+    exp exp2 expm1 log log2 log10 log1p logaddexp logaddexp2 logsumexp xlogy logit
     sigmoid sigmoid_backward silu silu_backward softplus softplus_backward elu elu_backward celu selu mish mish_backward
     log_sigmoid_forward log_sigmoid_backward glu glu_backward binary_cross_entropy binary_cross_entropy_backward
     _softmax _softmax_backward_data _log_softmax _log_softmax_backward_data _safe_softmax _masked_softmax
     _masked_softmax_backward
     """,
 )
-vectors("exponential", "exp exp2 expm1 log log2 log10 log1p tanh prepare_softmax_online", "prims")
+vectors("exponential", "exp exp2 expm1 log log2 log10 log1p prepare_softmax_online", "prims")
+vectors("hyperbolic", "tanh tanh_backward tan sinh cosh asinh acosh atanh")
+vectors("hyperbolic", "tanh tan sinh cosh asinh acosh atanh", "prims")
+vectors("power", "pow float_power")
+vectors("power", "pow", "prims")
+vectors("reduce", "sum nansum mean prod amax amin aminmax max min any all argmax argmin count_nonzero trace")
+vectors("reduce", "sum prod amax amin xor_sum", "prims")
 vectors(
     "transcendental",
     """
-    sin cos tan asin acos atan sinh cosh asinh acosh atanh atan2 sinc erf erfc erfinv pow float_power angle polar
+    sin cos asin acos atan atan2 sinc erf erfc erfinv angle polar
     gelu gelu_backward lgamma digamma polygamma mvlgamma igamma igammac i0 linalg_vector_norm norm
     _weight_norm_interface _weight_norm_interface_backward _thnn_fused_lstm_cell _thnn_fused_lstm_cell_backward_impl
     _thnn_fused_gru_cell _thnn_fused_gru_cell_backward
@@ -42,7 +49,7 @@ vectors(
 vectors(
     "transcendental",
     """
-    sin cos tan asin acos atan sinh cosh asinh acosh atanh atan2 erf erfc erfcx erf_inv pow lgamma digamma igamma
+    sin cos asin acos atan atan2 erf erfc erfcx erf_inv lgamma digamma igamma
     igammac zeta ndtri bessel_i0 bessel_i0e bessel_i1 bessel_i1e bessel_j0 bessel_j1 spherical_bessel_j0
     """,
     "prims",
@@ -61,7 +68,7 @@ vectors("normalize", "var", "prims")
 vectors(
     "cheap",
     """
-    sum nansum mean prod amax amin aminmax max min any all argmax argmin count_nonzero hash_tensor trace equal allclose
+    hash_tensor equal allclose
     clone copy _to_copy _copy_from lift_fresh_copy contiguous resize complex _conj_physical masked_fill fill zero where
     cat stack block_diag constant_pad_nd flip roll rot90 repeat repeat_interleave triu tril diag_embed isin renorm
     slice_scatter select_scatter as_strided_scatter diagonal_scatter slice_backward select_backward
@@ -82,7 +89,7 @@ vectors(
     abs add sub mul fma neg sign signbit ceil floor round trunc eq ne lt le gt ge maximum minimum fmax fmin isfinite
     bitwise_and bitwise_or bitwise_xor bitwise_not shift_left shift_right_arithmetic shift_right_logical frexp nextafter
     conj_physical real imag where clone convert_element_type cat rev iota fill collapse reshape device_put copy_to
-    copy_strided as_strided_scatter scalar_tensor sum prod amax amin xor_sum inductor_seed inductor_seeds
+    copy_strided as_strided_scatter scalar_tensor inductor_seed inductor_seeds
     inductor_lookup_seed inductor_force_stride_order full full_like _low_memory_max_pool_offsets_to_indices
     """,
     "prims",
@@ -104,8 +111,10 @@ _lists(
     """,
 )
 _lists("divide", "div sqrt rsqrt reciprocal addcdiv")
-_lists("exponential", "exp expm1 log log2 log10 log1p sigmoid tanh")
-_lists("transcendental", "sin cos tan asin acos atan sinh cosh erf erfc lgamma pow")
+_lists("exponential", "exp expm1 log log2 log10 log1p sigmoid")
+_lists("hyperbolic", "tanh tan sinh cosh")
+_lists("power", "pow")
+_lists("transcendental", "sin cos asin acos atan erf erfc lgamma")
 
 
 @rule("native_dropout", arguments=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from autockpt.cost_models import DeviceProfile
-from autockpt.cost_models.roofline import arithmetic_seconds, traffic_seconds
+from autockpt.cost_models.roofline import arithmetic_seconds, fresh_seconds, traffic_seconds
 from autockpt.passes.calls import Kernel
 from autockpt.passes.indexed import Indexed
 from autockpt.passes.joint import Kind, Value
@@ -60,6 +60,7 @@ class Clock:
             else:
                 for value, _ in kernel.operations:
                     times[self.family[value]] += self.alone[value]
+            times[Family.OTHER] += self._first_touch(kernel, lowered)
         if self.device:
             launches = len({kernel.launch for kernel in lowered.kernels if kernel.fusible})
             times[Family.OTHER] += launches * self.device.launch_seconds
@@ -70,6 +71,12 @@ class Clock:
         if self.device is None:
             return arithmetic
         return max(arithmetic, traffic_seconds(self._moved(kernel, lowered), self.device))
+
+    def _first_touch(self, kernel: Kernel, lowered: Lowered) -> float:
+        """Of what is so large that its pages come anew every time."""
+        if self.device is None or not self.device.fresh_above_bytes:
+            return 0.0
+        return sum(fresh_seconds(lowered.buffers[write].nbytes, self.device) for write in kernel.writes)
 
     def _moved(self, kernel: Kernel, lowered: Lowered) -> float:
         """A loop reads no more of a buffer than one element a turn: a few rows of an embedding, not the table."""
