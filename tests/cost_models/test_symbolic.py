@@ -108,6 +108,14 @@ prims.pow: b s -> b s
 aten.var_mean: b s -> b, b
 prims.var: b s -> b
 aten.sum: b s -> b
+prims.sum: b s -> b
+aten.tanh: b s -> b s
+prims.tanh: b s -> b s
+aten.pow: b s -> b s
+prims.erf: b s -> b s
+aten.clone: b s -> b s
+aten._foreach_tanh: s, t -> s, t
+aten._foreach_pow: s, t -> s, t
 prims.iota: -> s
 aten.add.Tensor: b s, s -> b s
 aten._foreach_add: s, t -> s, t
