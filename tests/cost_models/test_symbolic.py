@@ -115,6 +115,8 @@ aten.pow: b s -> b s
 prims.erf: b s -> b s
 aten.clone: b s -> b s
 aten._foreach_tanh: s, t -> s, t
+aten._foreach_erf: s, t -> s, t
+aten.erf: b s -> b s
 aten._foreach_pow: s, t -> s, t
 prims.iota: -> s
 aten.add.Tensor: b s, s -> b s
