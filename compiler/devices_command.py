@@ -72,5 +72,7 @@ def _table(listed: list[Listed]) -> Table:
     for one in listed:
         memory = format_size(one.profile.memory_bytes) if one.profile.memory_bytes else ""
         where = f"\n{one.path}" if one.path else ""
-        table.add_row("*" if one.default else "", one.profile.name, memory, f"{one.profile.source}{where}")
+        # What the figures of a data sheet mean follows its name; `--json` has it all.
+        source = one.profile.source.partition(": ")[0]
+        table.add_row("*" if one.default else "", one.profile.name, memory, f"{source}{where}")
     return table
