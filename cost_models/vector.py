@@ -10,6 +10,9 @@ from __future__ import annotations
 from autockpt.cost_models.rules import Call, rule, vectors
 from autockpt.cost_models.work import Work
 
+_MULTIPLIED = 32
+"""torch._inductor.lowering.pow: whole exponents below it."""
+
 vectors("divide", "div true_divide floor_divide sqrt rsqrt reciprocal remainder fmod addcdiv hypot gcd lcm")
 vectors("divide", "div sqrt rsqrt reciprocal remainder fmod hypot gcd cbrt", "prims")
 vectors(
@@ -25,7 +28,7 @@ vectors(
 vectors("exponential", "exp exp2 expm1 log log2 log10 log1p prepare_softmax_online", "prims")
 vectors("hyperbolic", "tanh tanh_backward tan sinh cosh asinh acosh atanh")
 vectors("hyperbolic", "tanh tan sinh cosh asinh acosh atanh", "prims")
-vectors("power", "pow float_power")
+vectors("power", "float_power")
 vectors("power", "pow", "prims")
 vectors("reduce", "sum nansum mean prod amax amin aminmax max min any all argmax argmin count_nonzero trace")
 vectors("reduce", "sum prod amax amin xor_sum", "prims")
@@ -115,6 +118,15 @@ _lists("exponential", "exp expm1 log log2 log10 log1p sigmoid")
 _lists("hyperbolic", "tanh tan sinh cosh")
 _lists("power", "pow")
 _lists("transcendental", "sin cos asin acos atan erf erfc lgamma")
+
+
+@rule("pow", arguments=True)
+def power(call: Call) -> Work:
+    """Inductor multiplies for small whole exponents and takes roots for halves."""
+    exponent = call.arguments.get("exponent")
+    if isinstance(exponent, int | float) and float(exponent).is_integer() and abs(exponent) < _MULTIPLIED:
+        return call.vector("cheap" if exponent >= 0 else "divide")
+    return call.vector("divide" if exponent in (0.5, -0.5) else "power")
 
 
 @rule("native_dropout", arguments=True)

@@ -323,3 +323,12 @@ def test_integers_do_not_narrow_arithmetic() -> None:
 def test_nothing_in_and_nothing_out_is_no_work() -> None:
     work = work_of("mine.barrier.default", (), ())
     assert (work.bytes_moved, work.elements) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("exponent", "kind"), [(2, "cheap"), (3.0, "cheap"), (-1, "divide"), (0.5, "divide"), (0.7, "power")]
+)
+def test_a_power_is_as_dear_as_what_inductor_makes_of_it(exponent: float, kind: str) -> None:
+    square = TensorSpec((8, 8), "float32", 4)
+    work = work_of("aten.pow.Tensor_Scalar", (square,), (square,), arguments={"exponent": exponent})
+    assert work.arithmetic == kind

@@ -104,6 +104,7 @@ prims.div: b s, s -> b s
 aten.exp: b s -> b s
 prims.exp: b s -> b s
 aten.pow: b s -> b s
+aten.float_power: b s -> b s
 prims.pow: b s -> b s
 aten.var_mean: b s -> b, b
 prims.var: b s -> b
@@ -112,6 +113,7 @@ prims.sum: b s -> b
 aten.tanh: b s -> b s
 prims.tanh: b s -> b s
 aten.pow: b s -> b s
+aten.float_power: b s -> b s
 prims.erf: b s -> b s
 aten.clone: b s -> b s
 aten._foreach_tanh: s, t -> s, t
