@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -40,14 +41,25 @@ def run_apart(target: str, command: Sequence[str], show: Show) -> dict[str, Any]
         arguments = [sys.executable, "-m", "autockpt", *command, "--json", str(file), "--", target]
         last = deque(["no message"], maxlen=1)
         with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as child:
-            for line in child.stderr or ():
-                last.append(line.strip() or last[-1])
-                if line.startswith(f"{target}: "):
-                    show(line.removeprefix(f"{target}: ").strip())
+            try:
+                for line in child.stderr or ():
+                    last.append(line.strip() or last[-1])
+                    if line.startswith(f"{target}: "):
+                        show(line.removeprefix(f"{target}: ").strip())
+            except BaseException:
+                child.terminate()
+                raise
         if not file.exists():
             raise AutockptError(f"did not run: {last[-1]}")
         (fields,) = json.loads(file.read_text())
     return dict(fields)
+
+
+def positive(text: str) -> int:
+    """A number of rounds, plans and the like, for argparse."""
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 on")
+    return int(text)
 
 
 def print_lines(console: Console, lines: Sequence[str]) -> None:

@@ -22,7 +22,7 @@ from autockpt.partitioner import Partitioner
 from autockpt.passes.decide import CHECKED_MARGIN, UNCHECKED_MARGIN, Setup
 from autockpt.passes.partition_tools import Modules
 from autockpt.passes.plan import Lowering
-from autockpt.profile_store import find_profile
+from autockpt.profile_store import find_profile, with_tf32
 from autockpt.wrappers import Joint, lower_step, outputs_of
 
 Compiled = Callable[..., Any]
@@ -145,4 +145,4 @@ def _device_of(example_inputs: Sequence[Any]) -> torch.device:
 
 
 def _profile(options: Options, device: torch.device) -> DeviceProfile:
-    return find_profile(device) if options.device is None else load_profile(options.device)
+    return find_profile(device) if options.device is None else with_tf32(load_profile(options.device))

@@ -93,8 +93,7 @@ def _ours(graph: JointGraph, setup: Setup, baseline: Baseline, lowest: Decision)
 
 
 def _cost(problem: Problem, plan: Plan, peak_bytes: int, recompute_seconds: float) -> Cost:
-    kept_bytes = sum(problem.graph.bytes_of(name) for name in plan.kept)
-    return Cost(peak_bytes, recompute_seconds, recompute_seconds + problem.seconds_per_byte * kept_bytes)
+    return Cost(peak_bytes, recompute_seconds, recompute_seconds + problem.keeping_seconds(plan.kept))
 
 
 def baseline_table(rows: Sequence[BaselineRow]) -> Table:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from autockpt.apart import Show, print_lines, run_apart, shown
+from autockpt.apart import Show, positive, print_lines, run_apart, shown
 from autockpt.bench_frontier import BUDGETS, bench_frontier
 from autockpt.errors import AutockptError
 from autockpt.frontier_report import markdown, notes, series, summary, table
@@ -35,7 +35,7 @@ def add_bench_frontier(commands: argparse._SubParsersAction[argparse.ArgumentPar
     parser.add_argument(
         "--budgets", nargs="*", type=_share, default=list(BUDGETS), help="torch's (default 0.8 0.5 0.2 0.1 0.0)"
     )
-    parser.add_argument("--repeats", "--rounds", type=_count, default=15, help="timed steps of each (default 15)")
+    parser.add_argument("--repeats", "--rounds", type=positive, default=15, help="timed steps of each (default 15)")
     parser.add_argument(
         "--plot", metavar="FILE|FOLDER", help="peak against time; a folder takes one .svg for each model"
     )
@@ -49,12 +49,6 @@ def _share(text: str) -> float:
     if not 0.0 <= share <= 1.0:
         raise argparse.ArgumentTypeError(f"{text} is not within 0.0..1.0, which torch's budget is")
     return share
-
-
-def _count(text: str) -> int:
-    if int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of rounds from 1 on")
-    return int(text)
 
 
 def _run(parsed: argparse.Namespace) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 from autockpt.bench_frontier import WARMUP
 from autockpt.decisions import GraphDecision, decisions
+from autockpt.errors import AutockptError
 from autockpt.frontier_timing import interleaved_times, ratio
 from autockpt.kernel_times import kernel_seconds
 from autockpt.passes.clock import Family, Times
@@ -93,9 +94,14 @@ def bench_overhead(target: str, plans: int, repeats: int, progress: Progress, **
 
 
 def _compiled(target: str, options: dict[str, Any]) -> tuple[Training, GraphDecision]:
+    before = len(decisions())
     training = load_training(target, "autockpt", options=options)
     training.step()
-    return training, decisions()[-1]
+    made = decisions()[before:]
+    if len(made) != 1:
+        what = f"is {len(made)} graphs" if made else "was not planned"
+        raise AutockptError(f"{target} {what}; overhead is foretold of a model that is one")
+    return training, made[0]
 
 
 def _point(

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from autockpt.apart import Show, print_lines, run_apart, shown
+from autockpt.apart import Show, positive, print_lines, run_apart, shown
 from autockpt.bench_overhead import Overhead, bench_overhead
 from autockpt.errors import AutockptError
+from autockpt.options import COSTS
 from autockpt.overhead_report import markdown, summary, table
 
 NAME = "bench-overhead"
@@ -27,13 +28,15 @@ def add_bench_overhead(commands: argparse._SubParsersAction[argparse.ArgumentPar
         fromfile_prefix_chars="@",
     )
     parser.add_argument("targets", nargs="+", metavar="SCRIPT.py:FACTORY", help="models, or @FILE with one a line")
-    parser.add_argument("--plans", type=int, default=10, help="budgets from fastest to floor (default 10)")
-    parser.add_argument("--repeats", type=int, default=15, help="timed steps of each (default 15)")
+    parser.add_argument("--plans", type=positive, default=10, help="budgets from fastest to floor (default 10)")
+    parser.add_argument("--repeats", type=positive, default=15, help="timed steps of each (default 15)")
     parser.add_argument(
         "--show", nargs="+", type=float, default=[0.1, 0.4, 0.7], help="budgets in the table (default 0.1 0.4 0.7)"
     )
     parser.add_argument("--device", help="profile to predict with (default: the one of this machine)")
-    parser.add_argument("--cost", default="profile", help='"profile", or "measured": operators timed one by one')
+    parser.add_argument(
+        "--cost", choices=COSTS, default="profile", help='"profile", or "measured": operators timed one by one'
+    )
     parser.add_argument("--json", metavar="FILE", help="write everything measured to this file too")
     parser.add_argument("--markdown", metavar="FILE", help="write the table to this file too")
     parser.set_defaults(run=_run)

@@ -40,6 +40,8 @@ def add_calibrate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 def _run(parsed: argparse.Namespace) -> int:
     device = _device(parsed.device)
     path = Path(parsed.output) if parsed.output else calibrated_path(device)
+    if path.suffix != ".json":
+        raise AutockptError(f"--output {path} must end in .json: that is how a profile is known as a file")
     picture = parsed.plot or str(path.with_suffix(".png"))
     drawn = find_spec("matplotlib") is not None
     if drawn:

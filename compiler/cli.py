@@ -34,6 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AutockptError as error:
         print(f"autockpt: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("autockpt: stopped", file=sys.stderr)
+        return 130
     return code
 
 

@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from autockpt.cost_models import DeviceProfile, ProfileError, load_profile, shipped_profiles
-from autockpt.cost_models.profiles import read_profile
-from autockpt.profile_store import calibrated_path, default_device, shipped_profile
+from autockpt.profile_store import calibrated_path, calibrated_profile, default_device, shipped_profile
 from autockpt.sizes import format_size
 
 
@@ -42,13 +41,12 @@ def add_devices(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 def list_devices() -> tuple[list[Listed], str]:
     """What there is, and what is wrong with a calibrated profile that cannot be used."""
     device = default_device()
-    path = calibrated_path(device)
     listed, broken = [], ""
-    if path.exists():
-        try:
-            listed.append(Listed(read_profile(path), str(path), default=True))
-        except ProfileError as error:
-            broken = f"{error}; the shipped profile is used instead, `autockpt calibrate` writes a new one"
+    try:
+        if calibrated := calibrated_profile(device):
+            listed.append(Listed(calibrated, str(calibrated_path(device)), default=True))
+    except ProfileError as error:
+        broken = str(error)
     fits = shipped_profile(device).name
     for name in shipped_profiles():
         listed.append(Listed(load_profile(name), None, default=name == fits and not (listed and listed[0].path)))

@@ -19,6 +19,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import torch
 from torch import fx
 
 from autockpt.cost_models import seconds_of
@@ -107,11 +108,19 @@ def _is_asked(graph: JointGraph, value: Value, lowering: Lowering, cost: str) ->
 
 def _call(node: fx.Node, profiled: str, estimated: bool) -> Call:
     call = call_of(node)
+    if _may_talk(node):
+        raise Unreal("it may talk to other processes, which would wait for it")
     if call.device.type != profiled or not is_here(call.device):
         raise Unreal(f"it runs on a {call.device.type} and is priced for a {profiled}")
     if not estimated and any(layout.holds_indices for layout in call.layouts):
         raise Unreal("how long it takes depends on indices")
     return call
+
+
+def _may_talk(node: fx.Node) -> bool:
+    """An operator of somebody else's in a step of several processes: how often it is timed differs between them."""
+    several = torch.distributed.is_available() and torch.distributed.is_initialized()
+    return several and torch.distributed.get_world_size() > 1 and not str(node.target).startswith(("aten.", "prims."))
 
 
 def _time(new: Sequence[_Timeable], deadline: float, cache: TimingCache, left: list[str]) -> dict[str, float]:

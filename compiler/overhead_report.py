@@ -33,6 +33,8 @@ def rows(overheads: Sequence[Overhead], budgets: Sequence[float]) -> list[list[s
 
 def picked(overhead: Overhead, budgets: Sequence[float]) -> list[Point]:
     """The plan nearest to each of these budgets, each once."""
+    if len(overhead.points) < 2:
+        return []
     found = {point.name: point for point in map(overhead.nearest, sorted(budgets, reverse=True))}
     return list(found.values())
 

@@ -100,9 +100,10 @@ class Partitioner(CustomPartitionerFn):
         if self.setup.planner != "auto":
             return None
         try:
-            own = own_partition(writer.joint, decision, self.setup.budget, arguments, partial(writer.lower, look))
+            own = own_partition(writer.joint, decision, arguments, partial(writer.lower, look))
         except Exception as error:
-            log.info("Inductor's own partition could not be looked at: %s: %s", type(error).__name__, error)
+            log.warning("Inductor's own partition could not be looked at: %s: %s", type(error).__name__, error)
+            log.debug("", exc_info=True)
             return None
         if own is None:
             return None

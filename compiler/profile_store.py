@@ -39,19 +39,31 @@ _NAMES = (
 
 def find_profile(device: torch.device) -> DeviceProfile:
     """A calibrated profile that cannot be read is no reason not to train: it is said once, and a shipped one serves."""
-    path = calibrated_path(device)
-    if path.exists():
-        try:
-            return read_profile(path)
-        except ProfileError as error:
-            _say_once(f"{error}; the shipped profile is used instead, `autockpt calibrate` writes a new one")
-    return shipped_profile(device)
+    try:
+        found = calibrated_profile(device)
+    except ProfileError as error:
+        _say_once(str(error))
+        found = None
+    return found or shipped_profile(device)
+
+
+def calibrated_profile(device: torch.device) -> DeviceProfile | None:
+    """None where there is none; a file that cannot be used raises."""
+    try:
+        return read_profile(calibrated_path(device))
+    except ProfileError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return None
+        told = f"{error}; the shipped profile is used instead, `autockpt calibrate` writes a new one"
+        raise ProfileError(told) from error
 
 
 def shipped_profile(device: torch.device) -> DeviceProfile:
-    if device.type == "cpu":
-        return load_profile("cpu")
-    profile = load_profile(shipped_name(hardware(device)))
+    return with_tf32(load_profile("cpu" if device.type == "cpu" else shipped_name(hardware(device))))
+
+
+def with_tf32(profile: DeviceProfile) -> DeviceProfile:
+    """Float32 matmuls at the precision that torch is set to."""
     rates = profile.matrix_flops_per_second
     if torch.get_float32_matmul_precision() == "highest" or "tf32" not in rates:
         return profile
@@ -70,7 +82,7 @@ def calibrated_path(device: torch.device) -> Path:
 
 def hardware(device: torch.device) -> str:
     """The model of a GPU; of a CPU also its instructions and threads."""
-    if device.type != "cpu" and not torch.cuda.is_available():
+    if device.type not in ("cpu", "cuda") or (device.type == "cuda" and not torch.cuda.is_available()):
         return device.type
     return describe(device).partition("; ")[0]
 

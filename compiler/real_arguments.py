@@ -97,7 +97,8 @@ class Call:
 
 def call_of(node: fx.Node) -> Call:
     """The call that a node of a traced graph stands for, symbolic sizes at their hints."""
-    assert isinstance(node.target, torch._ops.OpOverload)
+    if not isinstance(node.target, torch._ops.OpOverload):
+        raise Unreal("it is no registered operator")
     given = {source: _given(source.meta.get("val"), at) for at, source in enumerate(node.all_input_nodes)}
     args, kwargs = fx.map_arg((node.args, node.kwargs), given.__getitem__)
     results = [

@@ -26,17 +26,21 @@ def shipped_profiles() -> list[str]:
     return sorted(path.stem for path in _SHIPPED.glob("*.json"))
 
 
-@cache
 def load_profile(name_or_path: str) -> DeviceProfile:
     """A shipped profile by its name, or any profile by its path."""
     if name_or_path in shipped_profiles():
-        return read_profile(_SHIPPED / f"{name_or_path}.json")
+        return _shipped(name_or_path)
     if name_or_path.endswith(".json") or os.sep in name_or_path:
         return read_profile(Path(name_or_path))
     raise ProfileError(
         f"unknown device {name_or_path!r}; shipped profiles are {', '.join(shipped_profiles())}, "
         "or give the path of a .json profile"
     )
+
+
+@cache
+def _shipped(name: str) -> DeviceProfile:
+    return read_profile(_SHIPPED / f"{name}.json")
 
 
 def profile_json(profile: DeviceProfile) -> str:
@@ -75,7 +79,7 @@ def _profile(path: Path, raw: Mapping[str, Any]) -> DeviceProfile:
             raise ProfileError(f"device profile {path}: the field `{name}` is missing")
     try:
         return DeviceProfile(**{name: _PARSERS[name](name, value) for name, value in raw.items()})
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise ProfileError(f"device profile {path}: {error}") from error
 
 

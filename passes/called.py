@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
-import torch
 from torch import fx
 from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
 from torch.utils import _pytree as pytree
 
-from autockpt.passes.specs import Specs, hint, specs_in, values_of
+from autockpt.passes.specs import Specs, plain, specs_in, values_of
 
 
 @dataclass(frozen=True)
@@ -81,4 +80,4 @@ def writing(call: Called) -> Called:
 
 
 def _plain(value: Any) -> Any:
-    return pytree.tree_map_only(torch.SymInt, hint, value)
+    return pytree.tree_map(plain, value)

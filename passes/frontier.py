@@ -226,7 +226,7 @@ class Frontier:
     def _candidate(self, plan: Plan, method: str) -> Candidate:
         kept_bytes = self._added_bytes(plan.kept)
         seconds = self.simulator.recompute_seconds(plan)
-        return Candidate(plan, kept_bytes, seconds, seconds + kept_bytes * self.problem.seconds_per_byte, method)
+        return Candidate(plan, kept_bytes, seconds, seconds + self.problem.keeping_seconds(plan.kept), method)
 
     def _added_bytes(self, kept: frozenset[str]) -> int:
         return sum(self.problem.graph.bytes_of(name) for name in kept if name not in self._free)

@@ -72,7 +72,7 @@ class GapGraph:
             closes=self._needed(first, reads) - 1,
             reads=reads,
             demanded=self._demanded(first),
-            traffic=np.array([self._traffic(name) for name in self.names]),
+            traffic=np.array([self._problem.keep_seconds.get(name, 0.0) for name in self.names]),
         )
 
     def _demanded(self, first: Integers) -> Booleans:
@@ -116,10 +116,6 @@ class GapGraph:
         if value.kind is Kind.SYMBOL or name in self._free:
             return 0.0
         return np.inf if name in self._problem.unkeepable else float(self._problem.graph.bytes_of(name))
-
-    def _traffic(self, name: str) -> float:
-        nbytes = self._nbytes(name)
-        return nbytes * self._problem.seconds_per_byte if np.isfinite(nbytes) else 0.0
 
     @cached_property
     def _free(self) -> frozenset[str]:

@@ -24,20 +24,19 @@ _LARGE, _PROBES = 2800, 7
 class Hull:
     def __init__(self, problem: Problem, make: Callable[[frozenset[str]], Candidate]) -> None:
         self._make = make
-        self._traffic_price = problem.seconds_per_byte
         self._cut = PricedCut(problem)
         self._found: dict[frozenset[str], Candidate] = {}
         self._probes: dict[float, Candidate] = {}
-        steepest = max(_STEEP * self._cut.seconds_per_byte, 2 * self._traffic_price)
+        steepest = max(_STEEP * self._cut.seconds_per_byte, 2 * problem.seconds_per_byte)
         most = _PROBES if len(problem.graph.values) >= _LARGE else inf
-        # From the price of memory traffic upwards: below it, keeping more would be no faster.
-        pending = [(self._at(self._traffic_price), self._at(steepest))]
+        # From nothing upwards: even then what is dear to keep, in traffic, is not kept.
+        pending = [(self._at(0.0), self._at(steepest))]
         while pending and len(self._probes) < most:
             # The widest first: a large graph is not cut at every price.
             more, less = pending.pop(max(range(len(pending)), key=lambda n: _width(*pending[n])))
             if more is less or _width(more, less) <= 0:
                 continue
-            between = self._at(self._traffic_price + _slope(more, less))
+            between = self._at(_slope(more, less))
             if between is not more and between is not less:
                 pending += [(more, between), (between, less)]
         self.cuts = sorted(self._found.values(), key=lambda c: (c.seconds, c.kept_bytes))
@@ -53,9 +52,7 @@ class Hull:
         """No plan with this much room at the turning point has less; infinite where there is none at all."""
         if room < 0:
             return inf
-        lines = (
-            cut.seconds + (price - self._traffic_price) * (cut.kept_bytes - room) for price, cut in self._probes.items()
-        )
+        lines = (cut.seconds + price * (cut.kept_bytes - room) for price, cut in self._probes.items())
         return max(self.cuts[0].seconds, *lines)
 
 

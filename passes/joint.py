@@ -140,6 +140,15 @@ class JointGraph:
                 stack.extend(self.by_name[name].inputs)
         return frozenset(seen)
 
+    def is_read_by(self, name: str, kind: Kind, *roles: Role) -> bool:
+        """Whether such an operation reads this value, itself or through views; of these roles, or of any."""
+        for reader in (self.by_name[reader] for reader in self.readers[name]):
+            if reader.kind is kind and (not roles or reader.role in roles):
+                return True
+            if reader.kind is Kind.VIEW and self.is_read_by(reader.name, kind, *roles):
+                return True
+        return False
+
     def bytes_of(self, name: str) -> int:
         return self.bytes.get(self.by_name[name].storage, 0)
 

@@ -3,7 +3,7 @@
 For every forward value v two nodes. Let the sink's side be what is at hand in the backward.
 
     source -> v_in     seconds to recompute v      cut: v is recomputed; infinite where it must not be
-    v_in   -> v_out    price × bytes of v          cut: v is kept; infinite where it cannot be
+    v_in   -> v_out    price × bytes of v, traffic cut: v is kept; infinite where it cannot be
     u_out  -> v_in     infinite, for every read    what is recomputed has its inputs at hand
     v_out  -> sink     infinite                    where the backward reads v
 
@@ -58,6 +58,7 @@ class PricedCut:
         self._heads = np.concatenate([2 * every, 2 * every + 1, 2 * pairs[:, 1], np.full(len(self._ties), self._sink)])
         self._seconds = np.array([self._recompute_seconds(value.name) for value in self._values])
         self._bytes = np.array([self._kept_bytes(value.name) for value in self._values])
+        self._keep = np.array([problem.keep_seconds.get(value.name, 0.0) for value in self._values])
         self._total = float(self._bytes[np.isfinite(self._bytes)].sum())
 
     @property
@@ -95,6 +96,7 @@ class PricedCut:
             prices[np.cumsum(np.where(np.isfinite(self._bytes), self._bytes, 0.0)) > border * self._total] = late_price
         keeping = np.full(len(self._bytes), np.inf)
         np.multiply(self._bytes, prices, out=keeping, where=np.isfinite(self._bytes))
+        keeping += self._keep
         costs = np.concatenate([self._seconds, keeping])
         finite = costs[np.isfinite(costs)]
         scale = _RESOLUTION / max(float(finite.sum()), 1e-30)

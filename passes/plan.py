@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -33,9 +33,27 @@ class Problem:
     margin: float = 0.0
     """Share of the live bytes that a forecast adds for what it does not see."""
     seconds_per_byte: float = 0.0
-    """Of memory traffic: what keeping a byte costs even when memory is free."""
+    """Of memory traffic: what a byte costs that is written and read only because it is kept."""
     device: DeviceProfile | None = None
     """What runs it; without one a step takes the sum of its operations' seconds."""
+
+    @cached_property
+    def keep_seconds(self) -> Mapping[str, float]:
+        """What keeping a value costs even when memory is free: values that would never leave their kernel."""
+        values = self.graph.values if self.seconds_per_byte else ()
+        return {v.name: self.seconds_per_byte * self.graph.bytes_of(v.name) for v in values if self._is_fused(v)}
+
+    def keeping_seconds(self, kept: Iterable[str]) -> float:
+        return sum(self.keep_seconds.get(name, 0.0) for name in kept)
+
+    def _is_fused(self, value: Value) -> bool:
+        """A formula in the forward: nobody there needs it in memory."""
+        return (
+            value.role is Role.FORWARD
+            and value.kind is Kind.POINTWISE
+            and value.name not in self.graph.forward_outputs
+            and not self.graph.is_read_by(value.name, Kind.EXTERN, Role.FORWARD)
+        )
 
     @cached_property
     def unkeepable(self) -> frozenset[str]:

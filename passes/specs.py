@@ -23,6 +23,15 @@ def hint(size: int | torch.SymInt) -> int:
     return int(known) if known is not None else _UNKNOWN_SIZE
 
 
+def plain(value: Any) -> Any:
+    """A number as Python knows it, a symbolic one at its hint: what is asked of that becomes no guard."""
+    if isinstance(value, torch.SymInt):
+        return hint(value)
+    if isinstance(value, torch.SymFloat | torch.SymBool):
+        return value.node.hint
+    return value
+
+
 def spec_of(tensor: torch.Tensor) -> TensorSpec:
     shape = tuple(hint(size) for size in tensor.shape)
     return TensorSpec(shape, str(tensor.dtype).removeprefix("torch."), tensor.dtype.itemsize)

@@ -16,7 +16,7 @@ from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table, triton
 from torch._higher_order_ops.while_loop import while_loop
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention.flex_attention import flex_attention
-from torch.utils.flop_counter import flop_registry
+from torch.utils.flop_counter import flop_registry, register_flop_formula
 from traced import joint_of
 
 from autockpt.cost_models import Work
@@ -50,7 +50,7 @@ def test_a_scan_is_its_step_for_every_element() -> None:
     work = traced(run, sequence, weight)
 
     assert work.matrix_flops == 5 * 2 * 4 * 8 * 8
-    assert work.arithmetic == "exponential"
+    assert work.arithmetic == "hyperbolic"
     assert not work.estimated
 
 
@@ -107,7 +107,7 @@ def test_flexible_attention_is_attention_and_its_score_function_for_every_score(
     assert plain.family == "attention"
     assert plain.matrix_flops == 2 * scores * (16 + 16)
     assert plain.elements >= scores
-    assert dear.arithmetic == "exponential"
+    assert dear.arithmetic == "hyperbolic"
 
 
 def test_the_backward_of_flexible_attention_runs_five_products() -> None:
@@ -199,3 +199,47 @@ def test_causal_attention_is_told_by_its_argument() -> None:
 def test_what_shapes_tell_is_left_to_them() -> None:
     module = make_fx(torch.mm, tracing_mode="fake")(torch.randn(2, 3), torch.randn(3, 4))
     assert [inner_work(node) for node in module.graph.nodes] == [None] * len(module.graph.nodes)
+
+
+def test_a_formula_that_raises_leaves_an_estimate() -> None:
+    @torch.library.custom_op("autockpt_test::sulks", mutates_args=())
+    def sulks(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    @sulks.register_fake
+    def _(x: torch.Tensor) -> torch.Tensor:
+        return torch.empty_like(x)
+
+    @register_flop_formula(torch.ops.autockpt_test.sulks)
+    def formula(*args: Any, **kwargs: Any) -> int:
+        raise ValueError("not today")
+
+    module = make_fx(lambda x: torch.ops.autockpt_test.sulks(x), tracing_mode="fake")(torch.randn(4, 4))
+    (node,) = (node for node in module.graph.nodes if node.op == "call_function")
+    work = inner_work(node)
+    assert work is not None
+    assert work.estimated
+    assert work.bytes_moved == 2 * 4 * 4 * 4
+
+
+def test_a_formula_that_looks_at_sizes_leaves_no_guard() -> None:
+    @torch.library.custom_op("autockpt_test::counts", mutates_args=())
+    def counts(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    @counts.register_fake
+    def _(x: torch.Tensor) -> torch.Tensor:
+        return torch.empty_like(x)
+
+    @register_flop_formula(torch.ops.autockpt_test.counts)
+    def formula(shape: Any, *args: Any, **kwargs: Any) -> int:
+        return int(shape[0]) * 7
+
+    module = make_fx(lambda x: torch.ops.autockpt_test.counts(x), tracing_mode="symbolic")(torch.randn(5, 4))
+    (node,) = (node for node in module.graph.nodes if node.target is torch.ops.autockpt_test.counts.default)
+    environment = node.meta["val"].fake_mode.shape_env
+    before = len(environment.guards)
+    work = inner_work(node)
+    assert work is not None
+    assert work.matrix_flops == 5 * 7
+    assert len(environment.guards) == before
