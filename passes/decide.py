@@ -159,7 +159,7 @@ def pose(graph: JointGraph, setup: Setup, measured: Mapping[str, float] | None =
         workspace=find_workspaces(graph, setup.threads),
         standing_bytes=copied_bytes(graph, setup.lowering) + _UNSEEN_BYTES,
         margin=setup.margin if setup.lowering is Lowering.INDUCTOR else 0.0,
-        # Such a byte is written once and read once more than one that stays inside a kernel; unfused, all are.
+        # A kept byte is written once and read once more than one that stays inside a kernel; unfused, all are.
         seconds_per_byte=2.0 / setup.device.bytes_per_second if setup.lowering is Lowering.INDUCTOR else 0.0,
         device=setup.device,
     )

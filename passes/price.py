@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from autockpt.cost_models import DeviceProfile, TensorSpec, Work, seconds_of, work_of, workspace_bytes
-from autockpt.cost_models.roofline import arithmetic_seconds, traffic_seconds
+from autockpt.cost_models.roofline import arithmetic_seconds
 from autockpt.passes.joint import JointGraph, Kind, Value
 from autockpt.passes.plan import Lowering
 
@@ -29,11 +29,11 @@ def _seconds(graph: JointGraph, value: Value, device: DeviceProfile, lowering: L
     work = work_in(graph, value)
     if lowering is Lowering.EAGER or value.kind is not Kind.POINTWISE:
         return seconds_of(work, device)
-    # Fused into what reads it, a pointwise operation adds its arithmetic; a kernel that cannot fuse it in needs a loop
-    # before it, which reads about as much as it writes.
+    # Fused into what reads it, a pointwise operation adds its arithmetic; a kernel that cannot fuse it in needs it
+    # written first.
     seconds = arithmetic_seconds(work, device)
     if graph.is_read_by(value.name, Kind.EXTERN):
-        seconds += traffic_seconds(2.0 * graph.bytes_of(value.name), device) + device.launch_seconds
+        seconds += graph.bytes_of(value.name) / device.bytes_per_second + device.launch_seconds
     return seconds
 
 
