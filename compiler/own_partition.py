@@ -18,6 +18,7 @@ from torch import fx
 
 from autockpt.dry_run import Lowered
 from autockpt.order import mark_own
+from autockpt.passes.candidate import OWN
 from autockpt.passes.decide import Decision, Look
 from autockpt.passes.keeping import completed
 from autockpt.passes.partition_tools import Modules, copy_joint, torch_partition
@@ -50,7 +51,7 @@ def own_partition(
     with functorch_config.patch(activation_memory_budget=1.0, _sync_decision_cross_ranks=False):
         modules = torch_partition(copy_joint(joint), (), **arguments)
     frontier = decision.frontier
-    candidate = frontier.priced(completed(decision.problem, _saved(joint, modules)), "Inductor's own")
+    candidate = frontier.priced(completed(decision.problem, _saved(joint, modules)), OWN)
     forecast_bytes = frontier.peak_bytes(candidate)
     slower = frontier.simulator.step_seconds(candidate.plan) > _FREEDOM * decision.forecast.step_seconds
     if slower or forecast_bytes > _LIKELY * cap:

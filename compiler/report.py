@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from autockpt.breakdown import breakdown_json
+from autockpt.passes.candidate import OWN
 from autockpt.passes.decide import Decision
 from autockpt.passes.forecast import Content
 from autockpt.passes.joint import JointGraph, Role
@@ -49,6 +50,8 @@ def unused(decision: Decision, used_bytes: int) -> str | None:
     if used_bytes >= _MUCH * decision.budget_bytes or not decision.forecast.recompute_seconds:
         return None
     chosen, budget = decision.candidate, decision.budget_bytes
+    if chosen.method == OWN:
+        return "Inductor's own partition fits, and runs as it is"
     if chosen.seconds <= decision.frontier.fastest.seconds:
         return "this is the fastest plan: recomputing is faster there than reading memory"
     faster = [look for look in decision.looks if look.candidate.seconds < chosen.seconds]

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from autockpt.passes.plan import Plan
 
+OWN = "Inductor's own"
+"""The method of a candidate that stands for a partition that is not ours."""
+
 
 @dataclass(frozen=True)
 class Candidate:
