@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from autockpt.decisions import GraphDecision, decisions
 from autockpt.gradients import References
-from autockpt.measure import interleaved_seconds, measure_peak
+from autockpt.interleaved import interleaved_times
+from autockpt.measure import measure_peak
 from autockpt.training import Training, load_training
 
 Progress = Callable[[str], None]
@@ -50,8 +52,8 @@ def bench(target: str, steps: int, repeats: int, progress: Progress) -> list[Row
         trainings[name], made[name] = _compiled(target, budget)
     equal = {name: reference.compare(training).repeated == 0.0 for name, training in trainings.items()}
     peaks = {name: measure_peak(training.step, training.device) for name, training in trainings.items()}
-    progress("timing, one step of each in turn")
-    seconds = interleaved_seconds({name: training.step for name, training in trainings.items()}, repeats)
+    times = interleaved_times({name: training.step for name, training in trainings.items()}, repeats, progress)
+    seconds = {name: statistics.median(taken) for name, taken in times.items()}
     return [_row(name, trainings[name], made.get(name), equal[name], peaks[name], seconds) for name in trainings]
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from autockpt.frontier_rows import OURS, Candidate, Frontier, shared_budgets
-from autockpt.frontier_timing import interleaved_times
 from autockpt.gradients import References
+from autockpt.interleaved import interleaved_times
 from autockpt.measure import measure_peak
 from autockpt.rivals import rivals
 from autockpt.sizes import format_size
@@ -18,7 +18,6 @@ from autockpt.verification import TOLERANCE
 Progress = Callable[[str], None]
 BUDGETS = (0.8, 0.5, 0.2, 0.1, 0.0)
 """Of torch's `activation_memory_budget`."""
-WARMUP = 3
 
 
 def bench_frontier(target: str, budgets: Sequence[float], repeats: int, progress: Progress) -> Frontier:
@@ -76,7 +75,7 @@ class _Bench:
 
     def timed(self, repeats: int) -> Frontier:
         steps = {name: training.step for name, training in self.trainings.items()}
-        times = interleaved_times(steps, repeats, WARMUP, self.progress)
+        times = interleaved_times(steps, repeats, self.progress)
         done = tuple(replace(one, times=times.get(name, ())) for name, one in self.candidates.items())
         given_bytes = next(iter(self.trainings.values())).given_bytes
         return Frontier(self.target, given_bytes, done)

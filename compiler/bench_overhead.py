@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from autockpt.bench_frontier import WARMUP
 from autockpt.decisions import GraphDecision, decisions
 from autockpt.errors import AutockptError
-from autockpt.frontier_timing import interleaved_times, ratio
+from autockpt.interleaved import interleaved_times, ratio
 from autockpt.kernel_times import kernel_seconds
 from autockpt.passes.clock import Family, Times
 from autockpt.passes.forecast import Forecast
@@ -85,7 +84,7 @@ def bench_overhead(target: str, plans: int, repeats: int, progress: Progress, **
         if decision.plan in [known.plan for known in made.values()]:
             continue
         trainings[name], made[name], budgets[name] = training, decision, budget
-    times = interleaved_times({n: t.step for n, t in trainings.items()}, repeats, WARMUP, progress)
+    times = interleaved_times({n: t.step for n, t in trainings.items()}, repeats, progress)
     progress("kernels, one by one")
     measured = {name: kernel_seconds(training.step) for name, training in trainings.items()}
     points = [_point(name, budgets.get(name), made, times, measured) for name in made]

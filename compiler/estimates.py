@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from autockpt.passes.joint import JointGraph, Kind
+from autockpt.passes.joint import JointGraph
 from autockpt.passes.price import work_in
-
-NO_KERNEL = (Kind.GIVEN, Kind.VIEW, Kind.PART, Kind.SYMBOL)
-"""Nothing runs for these, so there is nothing to know."""
 
 
 def estimated_operators(graph: JointGraph, measured: Mapping[str, float]) -> dict[str, str]:
     """Each with what its seconds rest on: "measured" only where every call of it was timed."""
     timed: dict[str, bool] = {}
     for value in graph.values:
-        if value.kind not in NO_KERNEL and work_in(graph, value).estimated:
+        if value.kind.runs and work_in(graph, value).estimated:
             timed[value.operator] = timed.get(value.operator, True) and value.name in measured
     return {operator: "measured" if timed[operator] else "by bytes" for operator in sorted(timed)}
 

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from autockpt import __version__
 from autockpt.frontier_rows import OURS, Candidate, Frontier, Pair
-from autockpt.frontier_timing import Ratio, ratio
+from autockpt.interleaved import Ratio, ratio
 from autockpt.plot import Series
 from autockpt.rivals import PLAIN, TORCH
 from autockpt.sizes import format_size

@@ -1,11 +1,9 @@
-"""What a step really used: peak bytes and seconds, on the device that ran it."""
+"""What a step really used: peak bytes, on the device that ran it."""
 
 from __future__ import annotations
 
 import gc
-import statistics
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -51,17 +49,3 @@ def _peak(events: Iterator[tuple[int, int, int]]) -> int:
             now -= sizes.pop(address, 0)
         worst = max(worst, now)
     return worst
-
-
-def interleaved_seconds(steps: Mapping[str, Step], repeats: int, warmup: int = 2) -> dict[str, float]:
-    """Median seconds of each step, one after the other in turn, so that noise meets all of them alike."""
-    taken: dict[str, list[float]] = {name: [] for name in steps}
-    for turn in range(warmup + repeats):
-        for name, step in steps.items():
-            started = time.perf_counter()
-            step()
-            if torch.cuda.is_available():
-                torch.cuda.synchronize()
-            if turn >= warmup:
-                taken[name].append(time.perf_counter() - started)
-    return {name: statistics.median(times) for name, times in taken.items()}

@@ -23,7 +23,6 @@ import torch
 from torch import fx
 
 from autockpt.cost_models import seconds_of
-from autockpt.estimates import NO_KERNEL
 from autockpt.machine import describe, is_here
 from autockpt.passes.decide import Setup
 from autockpt.passes.joint import JointGraph, Kind, Trait, Value
@@ -99,7 +98,7 @@ def _distinct(gm: fx.GraphModule, graph: JointGraph, setup: Setup, cost: str, le
 
 
 def _is_asked(graph: JointGraph, value: Value, lowering: Lowering, cost: str) -> bool:
-    if value.kind in NO_KERNEL or value.spec is None or value.traits & _NEVER_ALONE:
+    if not value.kind.runs or value.spec is None or value.traits & _NEVER_ALONE:
         return False
     if cost == "profile":
         return value.kind is Kind.EXTERN and work_in(graph, value).estimated

@@ -21,7 +21,7 @@ from autockpt.order import mark_own
 from autockpt.passes.candidate import OWN
 from autockpt.passes.decide import Decision, Look
 from autockpt.passes.keeping import completed
-from autockpt.passes.partition_tools import Modules, copy_joint, torch_partition
+from autockpt.passes.partition_tools import Modules, copy_joint, saved_by, torch_partition
 from autockpt.passes.plan import Outcome
 
 Looker = Callable[[Modules], Lowered]
@@ -51,7 +51,7 @@ def own_partition(
     with functorch_config.patch(activation_memory_budget=1.0, _sync_decision_cross_ranks=False):
         modules = torch_partition(copy_joint(joint), (), **arguments)
     frontier = decision.frontier
-    candidate = frontier.priced(completed(decision.problem, _saved(joint, modules)), OWN)
+    candidate = frontier.priced(completed(decision.problem, saved_by(joint, modules)), OWN)
     forecast_bytes = frontier.peak_bytes(candidate)
     slower = frontier.simulator.step_seconds(candidate.plan) > _FREEDOM * decision.forecast.step_seconds
     if slower or forecast_bytes > _LIKELY * cap:
@@ -65,9 +65,3 @@ def own_partition(
         return None
     made = replace(decision.instead(candidate, cap, (seen,)), outcome=decision.outcome)
     return OwnPartition(made, modules, lowered)
-
-
-def _saved(joint: fx.GraphModule, modules: Modules) -> set[str]:
-    """Values of the joint graph that cross into the backward."""
-    made = {node.name for node in joint.graph.nodes if node.op == "call_function"}
-    return made & {node.name for node in modules[1].graph.find_nodes(op="placeholder")}

@@ -12,7 +12,7 @@ import torch._functorch.config as functorch_config
 from torch._functorch import partitioners
 
 from autockpt.capture import Captured
-from autockpt.passes.partition_tools import torch_partition
+from autockpt.passes.partition_tools import saved_by, torch_partition
 
 
 @dataclass(frozen=True)
@@ -28,22 +28,20 @@ class TorchChoice:
 def torch_choice(captured: Captured, memory_budget: float = 1.0) -> TorchChoice:
     """At this `activation_memory_budget`; 1.0 is torch's default."""
     joint = captured.copy()
-    made = {node.name for node in joint.graph.nodes if node.op == "call_function"}
     watch = _Watch(partitioners.choose_saved_values_set)
     started = time.perf_counter()
     with (
         functorch_config.patch(activation_memory_budget=memory_budget),
         patch.object(partitioners, "choose_saved_values_set", watch),
     ):
-        _, backward = torch_partition(
+        modules = torch_partition(
             joint,
             (),
             num_fwd_outputs=captured.forward_outputs,
             static_lifetime_input_indices=list(captured.parameters),
         )
     seconds = time.perf_counter() - started
-    crossing = {node.name for node in backward.graph.find_nodes(op="placeholder")}
-    return TorchChoice(frozenset(crossing & made), seconds, watch.seconds)
+    return TorchChoice(saved_by(captured.joint, modules), seconds, watch.seconds)
 
 
 @dataclass

@@ -13,7 +13,7 @@ import torch
 try:
     import resource
 except ImportError:  # not on Windows
-    resource = None  # type: ignore[assignment]
+    resource = None  # type: ignore[assignment]  # a module where there is one
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import sympy  # type: ignore[import-untyped]
+import sympy  # type: ignore[import-untyped]  # has no hints
 
 from autockpt.cost_models.work import Work
 

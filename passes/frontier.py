@@ -50,7 +50,6 @@ class Frontier:
         self._nested: dict[Nest, Candidate] = {}
         self._bounds: dict[int, float] = {}
         self._standing_bytes = standing_bytes(problem)
-        self._free = frozenset(problem.graph.by_name[name].storage for name in problem.graph.forward_outputs)
 
     @cached_property
     def _small(self) -> SmallSearch | None:
@@ -229,7 +228,8 @@ class Frontier:
         return Candidate(plan, kept_bytes, seconds, seconds + self.problem.keeping_seconds(plan.kept), method)
 
     def _added_bytes(self, kept: frozenset[str]) -> int:
-        return sum(self.problem.graph.bytes_of(name) for name in kept if name not in self._free)
+        graph = self.problem.graph
+        return sum(graph.bytes_of(name) for name in kept if name not in graph.output_storages)
 
 
 def _faster(one: Candidate | None, other: Candidate | None) -> Candidate | None:

@@ -113,14 +113,9 @@ class GapGraph:
 
     def _nbytes(self, name: str) -> float:
         value = self._problem.graph.by_name[name]
-        if value.kind is Kind.SYMBOL or name in self._free:
+        if value.kind is Kind.SYMBOL or name in self._problem.graph.output_storages:
             return 0.0
         return np.inf if name in self._problem.unkeepable else float(self._problem.graph.bytes_of(name))
-
-    @cached_property
-    def _free(self) -> frozenset[str]:
-        """Forward outputs live through the backward whether it reads them or not."""
-        return frozenset(self._problem.graph.by_name[name].storage for name in self._problem.graph.forward_outputs)
 
     @cached_property
     def unavoidable(self) -> Floats:

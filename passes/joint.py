@@ -41,6 +41,11 @@ class Kind(Enum):
     SYMBOL = "symbol"
     """A number, not a tensor."""
 
+    @property
+    def runs(self) -> bool:
+        """Whether there is anything to do for it: a kernel, or a part of one."""
+        return self not in (Kind.GIVEN, Kind.VIEW, Kind.PART, Kind.SYMBOL)
+
 
 class Trait(Enum):
     """What a planner must know of an operation before it runs it twice."""
@@ -121,6 +126,11 @@ class JointGraph:
         """What the forward must run whatever is kept: the cone of its outputs and of its side effects."""
         roots = [value.name for value in self.values if value.role is Role.FORWARD and Trait.MUTATES in value.traits]
         return self.cone([*self.forward_outputs, *roots])
+
+    @cached_property
+    def output_storages(self) -> frozenset[str]:
+        """Live through the backward whether it reads them or not."""
+        return frozenset(self.by_name[name].storage for name in self.forward_outputs)
 
     @cached_property
     def backward_reads(self) -> frozenset[str]:

@@ -77,12 +77,7 @@ class PricedCut:
             return 0.0
         if name in self._problem.unkeepable:
             return np.inf
-        return float(self._problem.graph.bytes_of(name)) if name not in self._free else 0.0
-
-    @property
-    def _free(self) -> frozenset[str]:
-        """Forward outputs live through the backward whether it reads them or not."""
-        return frozenset(self._problem.graph.by_name[name].storage for name in self._problem.graph.forward_outputs)
+        return float(self._problem.graph.bytes_of(name)) if name not in self._problem.graph.output_storages else 0.0
 
     def kept(self, price: float, late_price: float | None = None, border: float = 0.5) -> frozenset[str]:
         """The values to keep when a byte costs this many seconds; another price may hold after a border.

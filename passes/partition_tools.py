@@ -32,6 +32,12 @@ def copy_joint(joint: fx.GraphModule) -> fx.GraphModule:
     return fx.GraphModule(joint, graph)
 
 
+def saved_by(joint: fx.GraphModule, modules: Modules) -> frozenset[str]:
+    """Values of the joint graph that cross into the backward, inputs aside."""
+    made = {node.name for node in joint.graph.nodes if node.op == "call_function"}
+    return frozenset(made & {node.name for node in modules[1].graph.find_nodes(op="placeholder")})
+
+
 def tidy(joint: fx.GraphModule) -> None:
     """Remove dead and repeated nodes and turn torch's rules into tags, as torch does before it partitions."""
     joint.graph.eliminate_dead_code()

@@ -12,8 +12,6 @@ from autockpt.passes.plan import Lowering
 
 Specs = tuple[TensorSpec, ...]
 
-_FREE = (Kind.GIVEN, Kind.VIEW, Kind.PART, Kind.SYMBOL)
-
 
 def price(
     graph: JointGraph, device: DeviceProfile, lowering: Lowering, measured: Mapping[str, float] | None = None
@@ -24,7 +22,7 @@ def price(
 
 
 def _seconds(graph: JointGraph, value: Value, device: DeviceProfile, lowering: Lowering) -> float:
-    if value.kind in _FREE:
+    if not value.kind.runs:
         return 0.0
     work = work_in(graph, value)
     if lowering is Lowering.EAGER or value.kind is not Kind.POINTWISE:

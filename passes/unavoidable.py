@@ -19,7 +19,7 @@ from autockpt.passes.task import Floats
 def standing_bytes(problem: Problem) -> int:
     """At the turning point, besides what is kept."""
     graph = problem.graph
-    outputs = {graph.by_name[name].storage for name in graph.forward_outputs}
+    outputs = graph.output_storages
     tangents = {value.storage for value in graph.values if value.role is Role.TANGENT}
     made = {
         name for name in outputs | tangents if name and graph.by_name[name].role not in (Role.PARAMETER, Role.INPUT)
@@ -48,5 +48,5 @@ def _around(graph: JointGraph, value: Value, counted: set[str]) -> int:
     parts = [graph.by_name[name] for name in graph.readers[value.name] if graph.by_name[name].kind is Kind.PART]
     around = [value, *parts, *(graph.by_name[name] for name in value.inputs)]
     storages = {found.storage for found in around if found.storage and not graph.by_name[found.storage].role.is_given}
-    outputs = {graph.by_name[name].storage for name in graph.forward_outputs}
+    outputs = graph.output_storages
     return sum(graph.bytes.get(name, 0) for name in storages - counted - outputs)

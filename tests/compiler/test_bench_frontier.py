@@ -19,7 +19,7 @@ from autockpt.cli import main
 from autockpt.errors import BudgetError
 from autockpt.frontier_report import markdown, notes, rows, series, summary, table
 from autockpt.frontier_rows import OURS, Candidate, Frontier, shared_budgets
-from autockpt.frontier_timing import interleaved_times, ratio
+from autockpt.interleaved import interleaved_times, ratio
 from autockpt.rivals import BLOCKS, PLAIN, TORCH, Rival, find_blocks
 from autockpt.training import load_training
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from operator_coverage import Row, coverage
 from operator_samples import joints
 
 from autockpt.capture import capture
-from autockpt.passes.coverage import Row, coverage
 from autockpt.training import load_training
 
 ROOT = Path(__file__).parents[2]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from graphs import chain, problem, value
+from graphs import chain, joint, problem, value
 
-from autockpt.passes.joint import JointGraph, Trait
+from autockpt.passes.joint import JointGraph, Kind, Role, Trait
 from autockpt.passes.pins import find_pins
 from autockpt.passes.plan import Lowering, Plan
 from autockpt.passes.verify import BrokenPlan, verify
@@ -65,3 +65,18 @@ def test_a_broken_plan_is_refused(kept: set[str], backward: tuple[str, ...], wor
 
 def test_recomputing_a_value_twice_is_allowed() -> None:
     verify(problem(chain(3)), Plan(frozenset({"f0"}), ("f1", "f2", "b2", "f1", "b1", "b0")))
+
+
+def running(operator: str) -> JointGraph:
+    given = value("x", role=Role.INPUT, kind=Kind.GIVEN)
+    return joint([given, value("s", "x", operator=operator)], ["s"], [])
+
+
+@pytest.mark.parametrize("operator", ["aten.sum.dim_IntList", "aten.mean.dim", "aten.var_mean.correction"])
+def test_a_sum_is_added_up_once_where_loops_are_fused(operator: str) -> None:
+    assert "another order" in find_pins(running(operator), Lowering.INDUCTOR)["s"]
+    assert "s" not in find_pins(running(operator), Lowering.EAGER)
+
+
+def test_a_maximum_is_the_same_in_any_order() -> None:
+    assert "s" not in find_pins(running("aten.amax.default"), Lowering.INDUCTOR)

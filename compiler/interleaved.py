@@ -13,6 +13,7 @@ import torch
 from autockpt.measure import Step
 
 _RESAMPLES = 1000
+_WARMUP = 3
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Ratio:
 
 
 def interleaved_times(
-    steps: Mapping[str, Step], repeats: int, warmup: int, progress: Callable[[str], None]
+    steps: Mapping[str, Step], repeats: int, progress: Callable[[str], None], warmup: int = _WARMUP
 ) -> dict[str, tuple[float, ...]]:
     """Seconds of every step in every round. Each round has an order of its own: nobody always follows the same one."""
     taken: dict[str, list[float]] = {name: [] for name in steps}
