@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -54,17 +54,29 @@ class Clock:
     def times(self, lowered: Lowered) -> Times:
         """Seconds of a pass by family. Launches count once for all loops that share one."""
         times = dict.fromkeys(Family, 0.0)
+        for _, family, seconds in self._parts(lowered):
+            times[family] += seconds
+        return times
+
+    def launches(self, lowered: Lowered) -> list[float]:
+        """Seconds of each launch of a pass, in order."""
+        seconds = [0.0] * (lowered.kernels[-1].launch + 1 if lowered.kernels else 0)
+        for launch, _, part in self._parts(lowered):
+            seconds[launch] += part
+        return seconds
+
+    def _parts(self, lowered: Lowered) -> Iterator[tuple[int, Family, float]]:
+        """Launch, family and seconds of all that takes time."""
         for kernel in lowered.kernels:
             if kernel.fusible:
-                times[Family.OTHER] += self._loop_seconds(kernel, lowered)
+                yield kernel.launch, Family.OTHER, self._loop_seconds(kernel, lowered)
             else:
                 for value, _ in kernel.operations:
-                    times[self.family[value]] += self.alone[value]
-            times[Family.OTHER] += self._first_touch(kernel, lowered)
+                    yield kernel.launch, self.family[value], self.alone[value]
+            yield kernel.launch, Family.OTHER, self._first_touch(kernel, lowered)
         if self.device:
-            launches = len({kernel.launch for kernel in lowered.kernels if kernel.fusible})
-            times[Family.OTHER] += launches * self.device.launch_seconds
-        return times
+            for launch in {kernel.launch for kernel in lowered.kernels if kernel.fusible}:
+                yield launch, Family.OTHER, self.device.launch_seconds
 
     def _loop_seconds(self, kernel: Kernel, lowered: Lowered) -> float:
         arithmetic = sum(self.added[value] for value, _ in kernel.operations)

@@ -100,9 +100,9 @@ class Simulator:
         self.problem = problem
         self.ix = index(problem)
         self._fuse = problem.lowering is Lowering.INDUCTOR
-        self._givens = self._owners(v.name for v in graph.values if v.role in (Role.PARAMETER, Role.INPUT))
+        self.givens = self._owners(v.name for v in graph.values if v.role in (Role.PARAMETER, Role.INPUT))
         self._tangents = self._owners(v.name for v in graph.values if v.role is Role.TANGENT)
-        self._outputs = self._owners(graph.forward_outputs) - self._givens
+        self._outputs = self._owners(graph.forward_outputs) - self.givens
         self._required = [n for n, v in enumerate(graph.values) if self._runs_forward(v.name)]
         self._given_bytes = graph.given_bytes
         self._standing_bytes = graph.given_bytes + problem.standing_bytes
@@ -110,7 +110,7 @@ class Simulator:
         """Of what was kept last: plans that keep the same have the same forward."""
         self._last: tuple[Plan, tuple[Lowered, Replayed, int]] | None = None
         """The plan that was asked for last, and its backward."""
-        self._clock = Clock.of(problem, self.ix)
+        self.clock = Clock.of(problem, self.ix)
 
     def peak_bytes(self, plan: Plan) -> int:
         return max(self._live(*self._forward(plan)), self._live(*self._backward(plan)))
@@ -129,11 +129,15 @@ class Simulator:
         moment = Moment(self.ix.names[kernel.operation], in_backward, live_bytes)
         return Peak(moment.operation, run, in_backward, live_bytes, self._at_peak(plan, worst, moment))
 
+    def both(self, plan: Plan) -> list[tuple[Lowered, Replayed, int]]:
+        """Forward and backward as kernels, what lives during each launch, and the bytes that live all along."""
+        return [self._forward(plan), self._backward(plan)]
+
     def launches(self, plan: Plan) -> list[tuple[Lowered, list[int]]]:
         """Both passes as kernels, with all the bytes that live during each launch."""
         passes = [self._forward(plan), self._backward(plan)]
         return [
-            (lowered, [self._with_margin(live) + base for live in replayed.live]) for lowered, replayed, base in passes
+            (lowered, [self.with_margin(live) + base for live in replayed.live]) for lowered, replayed, base in passes
         ]
 
     def recompute_seconds(self, plan: Plan) -> float:
@@ -152,14 +156,12 @@ class Simulator:
     def forecast(self, plan: Plan) -> Forecast:
         passes = [self._forward(plan), self._backward(plan)]
         timeline = [
-            Moment(
-                self.ix.names[kernel.operation], bool(number), self._with_margin(replayed.live[kernel.launch]) + base
-            )
+            Moment(self.ix.names[kernel.operation], bool(number), self.with_margin(replayed.live[kernel.launch]) + base)
             for number, (lowered, replayed, base) in enumerate(passes)
             for kernel in lowered.kernels
         ]
         peak = max(timeline, key=lambda moment: moment.live_bytes, default=Moment("", False, self._standing_bytes))
-        forward_times, backward_times = (self._clock.times(lowered) for lowered, *_ in passes)
+        forward_times, backward_times = (self.clock.times(lowered) for lowered, *_ in passes)
         return Forecast(
             peak=peak,
             at_peak=self._at_peak(plan, passes[peak.in_backward], peak),
@@ -173,7 +175,7 @@ class Simulator:
 
     def step_seconds(self, plan: Plan) -> float:
         """Of the whole step as kernels, fusion and memory traffic counted."""
-        return sum(self._clock.seconds(lowered) for lowered, *_ in (self._forward(plan), self._backward(plan)))
+        return sum(self.clock.seconds(lowered) for lowered, *_ in (self._forward(plan), self._backward(plan)))
 
     def _runs_forward(self, name: str) -> bool:
         return name in self.problem.graph.required_forward and self.problem.graph.by_name[name].role is Role.FORWARD
@@ -193,8 +195,8 @@ class Simulator:
         more = [self.ix.index[name] for name in extra if self.problem.graph.by_name[name].role is Role.FORWARD]
         sequence: Sequence[int] = sorted([*self._required, *more]) if more else self._required
         outputs = self._outputs | self._owners(plan.kept)
-        lowered = lower(self.ix, sequence, self._givens, outputs, self._fuse)
-        return lowered, replay(lowered, self._givens, set()), self._standing_bytes
+        lowered = lower(self.ix, sequence, self.givens, outputs, self._fuse)
+        return lowered, replay(lowered, self.givens, set()), self._standing_bytes
 
     def _backward(self, plan: Plan) -> tuple[Lowered, Replayed, int]:
         if self._last is None or self._last[0] is not plan:
@@ -205,31 +207,31 @@ class Simulator:
         ix, graph = self.ix, self.problem.graph
         kept = self._owners(plan.kept)
         held = self._outputs | self._tangents
-        start = list(dict.fromkeys([*self._givens, *self._tangents, *kept]))
+        start = list(dict.fromkeys([*self.givens, *self._tangents, *kept]))
         sequence = [ix.index[name] for name in plan.backward]
         outputs = [ix.index[name] for name in graph.backward_outputs]
         lowered = lower(ix, sequence, start, outputs, self._fuse)
         waiting = sum(ix.nbytes[owner] for owner in self._outputs - kept)
-        return lowered, replay(lowered, self._givens, held), self._standing_bytes + waiting
+        return lowered, replay(lowered, self.givens, held), self._standing_bytes + waiting
 
     def _live(self, lowered: Lowered, replayed: Replayed, base: int) -> int:
-        return self._with_margin(max(replayed.live, default=0)) + base
+        return self.with_margin(max(replayed.live, default=0)) + base
 
-    def _with_margin(self, live_bytes: int) -> int:
+    def with_margin(self, live_bytes: int) -> int:
         return live_bytes + int(live_bytes * self.problem.margin)
 
     def _at_peak(self, plan: Plan, during: tuple[Lowered, Replayed, int], peak: Moment) -> tuple[Live, ...]:
         lowered, replayed, base = during
         if not lowered.kernels:
             return tuple(self._given())
-        launch = next(n for n, live in enumerate(replayed.live) if self._with_margin(live) + base == peak.live_bytes)
+        launch = next(n for n, live in enumerate(replayed.live) if self.with_margin(live) + base == peak.live_bytes)
         margin = peak.live_bytes - base - replayed.live[launch]
         found = self._given()
         for number in live_at(lowered, replayed, launch):
             buffer = lowered.buffers[number]
-            if buffer.owner not in self._givens:
+            if buffer.owner not in self.givens:
                 name = self.ix.names[buffer.owner]
-                content = self._content(plan, name, buffer.is_output, peak.in_backward, number < lowered.started)
+                content = self.content(plan, name, buffer.is_output, peak.in_backward, number < lowered.started)
                 found.append(Live(name, buffer.nbytes, content))
         if base > self._standing_bytes:
             found.append(Live("forward outputs", base - self._standing_bytes, Content.OUTPUT))
@@ -250,7 +252,7 @@ class Simulator:
         ]
         return [live for live in given if live.nbytes]
 
-    def _content(self, plan: Plan, name: str, is_output: bool, in_backward: bool, started: bool) -> Content:
+    def content(self, plan: Plan, name: str, is_output: bool, in_backward: bool, started: bool) -> Content:
         role = self.problem.graph.by_name[name].role
         if name in plan.kept and (started or not in_backward):
             return Content.KEPT
