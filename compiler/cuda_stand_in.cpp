@@ -1,0 +1,96 @@
+// A CUDA device for tracing only, in a build of torch that has none: fake tensors pass through autograd on it.
+//
+// Loaded into a running process, and taken away again. Nothing here can run a kernel or hold memory.
+#include <ATen/Context.h>
+#include <ATen/SDPBackend.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <ATen/native/transformers/attention.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+
+namespace {
+
+using c10::Device;
+using c10::DeviceIndex;
+using c10::DeviceType;
+using c10::Stream;
+
+const Device kDevice(DeviceType::CUDA, 0);
+
+// One device, one stream; events that have always happened.
+struct TracingGuard final : c10::impl::DeviceGuardImplInterface {
+  DeviceType type() const override { return DeviceType::CUDA; }
+  Device getDevice() const override { return kDevice; }
+  Device exchangeDevice(Device) const override { return kDevice; }
+  void setDevice(Device) const override {}
+  void uncheckedSetDevice(Device) const noexcept override {}
+  DeviceIndex deviceCount() const noexcept override { return 1; }
+  Stream getStream(Device) const override { return Stream(Stream::DEFAULT, kDevice); }
+  Stream getNewStream(Device, int) const override { return Stream(Stream::DEFAULT, kDevice); }
+  Stream exchangeStream(Stream stream) const override { return stream; }
+  void record(void**, const Stream&, const DeviceIndex, const c10::EventFlag) const override {}
+  void block(void*, const Stream&) const override {}
+  bool queryEvent(void*) const override { return true; }
+  void destroyEvent(void*, const DeviceIndex) const noexcept override {}
+};
+
+// That the device type exists is all that tracing asks; whatever would need a device still throws.
+struct TracingHooks final : at::CUDAHooksInterface {
+  bool isBuilt() const override { return true; }
+  bool hasCUDA() const override { return true; }
+  bool hasPrimaryContext(DeviceIndex) const override { return false; }
+};
+
+bool has_flash = true;  // from sm80 on
+
+// The attention kernel that CUDA would take, by the main rules of its own choice.
+int64_t choose_attention(
+    const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const std::optional<at::Tensor>& mask,
+    double /*dropout*/, bool /*is_causal*/, std::optional<double> /*scale*/, bool shares_keys) {
+  using at::SDPBackend;
+  const auto dtype = query.scalar_type();
+  const bool low = dtype == at::kHalf || dtype == at::kBFloat16;
+  const auto size = query.sym_size(-1);
+  const bool dense = query.dim() == 4 && query.sym_stride(-1) == 1 && key.sym_stride(-1) == 1 &&
+      value.sym_stride(-1) == 1;
+  const bool one_size = size == key.sym_size(-1) && size == value.sym_size(-1);
+  const auto& context = at::globalContext();
+  if (context.userEnabledFlashSDP() && has_flash && low && dense && one_size && size <= 256 && !mask.has_value()) {
+    return static_cast<int64_t>(SDPBackend::flash_attention);
+  }
+  const int64_t aligned = low ? 8 : 4;
+  if (context.userEnabledMemEfficientSDP() && (low || dtype == at::kFloat) && dense && !shares_keys &&
+      size % aligned == 0 && value.sym_size(-1) % aligned == 0) {
+    return static_cast<int64_t>(SDPBackend::efficient_attention);
+  }
+  return static_cast<int64_t>(SDPBackend::math);
+}
+
+TracingGuard guard;
+TracingHooks hooks;
+const c10::impl::DeviceGuardImplInterface* guard_before = nullptr;
+void* hooks_before = nullptr;
+
+// torch makes its hooks once and keeps them; theirs and ours have no data, so that the table of functions is the
+// object. (Itanium C++ ABI: its address is the first word.)
+void*& functions_of(const at::CUDAHooksInterface& object) {
+  return *reinterpret_cast<void**>(const_cast<at::CUDAHooksInterface*>(&object));
+}
+
+}  // namespace
+
+namespace at::native {
+REGISTER_CUDA_DISPATCH(_fused_sdp_choice_stub, &choose_attention)
+}
+
+extern "C" void autockpt_begin(int flash) {
+  has_flash = flash != 0;
+  auto& registered = c10::impl::device_guard_impl_registry[static_cast<size_t>(DeviceType::CUDA)];
+  guard_before = registered.exchange(&guard);
+  hooks_before = functions_of(at::detail::getCUDAHooks());
+  functions_of(at::detail::getCUDAHooks()) = functions_of(hooks);
+}
+
+extern "C" void autockpt_end() {
+  c10::impl::device_guard_impl_registry[static_cast<size_t>(DeviceType::CUDA)].store(guard_before);
+  functions_of(at::detail::getCUDAHooks()) = hooks_before;
+}
