@@ -1,0 +1,132 @@
+// What is drawn when: all of it once, a graph's part when another graph is chosen, the plots when theme or width change.
+const graphs = report.graphs.filter((graph) => graph.timeline?.launches.length);
+
+function chooseGraph(number) {
+  const graph = graphs[number];
+  Object.assign(timeline, { graph, number: graph.timeline.peak });
+  const { launches, peak } = graph.timeline;
+  get("timeline-lead").textContent = graphWords(graph);
+  get("timeline").setAttribute("aria-label", `live bytes over ${launches.length} launches, peak at ${launches[peak].operation}`);
+  showKinds(graph);
+  showPeak(graph);
+  setTensors(graph.tensors);
+  drawTimeline();
+}
+
+function graphWords(graph) {
+  const again = graph.recompute_seconds > 0 ? `, ${duration(graph.recompute_seconds)} of it computed again` : "";
+  const gap = graph.gap.every_plan_gap_of_step;
+  const bound = Number.isFinite(gap) ? ` At most ${percent(gap)} of the step slower than any plan within the budget.` : "";
+  const launches = count(graph.timeline.launches.length, "launch", "launches");
+  return `${launches}, ${duration(graph.step_seconds)}${again}; ${size(graph.kept_bytes)} kept.${bound}`;
+}
+
+function prepareGraphs() {
+  const select = get("graph");
+  const options = graphs.map((graph, number) =>
+    element("option", { value: number }, `${graph.name}: ${graphPeak(graph)}, ${count(graph.tensors.length, "tensor")}`),
+  );
+  select.append(...options);
+  select.addEventListener("input", () => chooseGraph(Number(select.value)));
+  get("graph-note").textContent = `One of ${graphs.length} graphs of this step; below is this graph alone.`;
+  select.value = graphs.reduce((best, graph, number) => (graph.peak_bytes > graphs[best].peak_bytes ? number : best), 0);
+  get("graphs").hidden = graphs.length < 2;
+}
+
+function graphPeak({ timeline: { launches, peak } }) {
+  return size(total(launches[peak]));
+}
+
+function showKinds(graph) {
+  const buttons = layers(graph).map(([kind]) => {
+    const button = element("button", { type: "button", "aria-pressed": !timeline.hidden.has(kind) }, chip(kind));
+    button.addEventListener("click", () => {
+      if (!timeline.hidden.delete(kind)) timeline.hidden.add(kind);
+      button.setAttribute("aria-pressed", !timeline.hidden.has(kind));
+      drawTimeline();
+    });
+    return button;
+  });
+  get("kinds").replaceChildren(...buttons);
+}
+
+function prepareAxis() {
+  const buttons = document.querySelectorAll("[data-axis]");
+  for (const button of buttons)
+    button.addEventListener("click", () => {
+      timeline.axis = button.dataset.axis;
+      for (const one of buttons) one.setAttribute("aria-pressed", one === button);
+      drawTimeline();
+    });
+}
+
+/** Pointer, focus and arrow keys all end in a launch in the inspector. */
+function prepareTouch() {
+  const plot = get("timeline");
+  const point = () => {
+    const curveNumber = plot.data.length - 1;
+    Plotly.Fx.hover(plot, [{ curveNumber, pointNumber: timeline.number * WITHIN.length + 1 }]);
+  };
+  plot.on("plotly_hover", ({ points }) => {
+    timeline.number = Math.floor(points.at(-1).pointNumber / WITHIN.length);
+    inspectLaunch(timeline.graph, timeline.number);
+  });
+  plot.on("plotly_unhover", () => document.activeElement === plot || forget());
+  plot.addEventListener("focus", () => plot.matches(":focus-visible") && point());
+  plot.addEventListener("blur", forget);
+  plot.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const last = timeline.graph.timeline.launches.length - 1;
+    timeline.number = Math.min(last, Math.max(0, timeline.number + step));
+    point();
+  });
+}
+
+function prepareTheme() {
+  const root = document.documentElement;
+  const name = () => {
+    get("theme").textContent = root.dataset.theme === "dark" ? "Light" : "Dark";
+    get("theme").setAttribute("aria-label", `Switch to the ${get("theme").textContent.toLowerCase()} theme`);
+  };
+  const paint = () => {
+    name();
+    drawPlots();
+  };
+  get("theme").addEventListener("click", () => {
+    root.dataset.chosen = "";
+    root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";
+    paint();
+  });
+  document.addEventListener("themechange", paint);
+  name();
+}
+
+function drawPlots() {
+  drawFrontier();
+  drawTimeline();
+}
+
+function prepareWidth() {
+  let width = innerWidth;
+  let waiting = 0;
+  addEventListener("resize", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => {
+      if (width !== innerWidth) drawPlots();
+      width = innerWidth;
+    }, 120);
+  });
+}
+
+showSummary();
+showPlans();
+drawFrontier();
+prepareGraphs();
+prepareAxis();
+prepareTable();
+chooseGraph(Number(get("graph").value));
+prepareTouch();
+prepareTheme();
+prepareWidth();

@@ -1,0 +1,111 @@
+// The top and the bottom of the page: verdict, figures, notes, what-if rows, graph breaks.
+function showSummary() {
+  get("target").textContent = report.target;
+  const settings = Object.entries(report.settings).map(([name, value]) => `${name} ${value}`);
+  const { name, memory_bytes: memory } = report.device;
+  const device = memory ? `${name}, ${size(memory)}` : name;
+  get("setting").append(...[...settings, device].map((text) => element("span", { class: "chip" }, text)));
+  showVerdict();
+  showFigures();
+  showNotes();
+  showWhatIf();
+  showBreaks();
+  get("footer").append(`autockpt ${report.autockpt}, torch ${report.torch}, traced as ${report.device.traced_as}. `);
+  get("footer").append("Planned, not run: sizes and seconds are forecasts.");
+}
+
+function showVerdict() {
+  const { fits, peak_bytes: peak, budget_bytes: budget } = report;
+  get("verdict").className = fits ? "fits" : "over";
+  const time = report.overhead > 0.0005 ? `${slower(report.overhead)} step time` : "at full speed";
+  const words = `${size(peak)} of ${size(budget)}, ${time}`;
+  get("verdict").append(
+    element("p", { class: "headline" }, element("b", {}, fits ? "Fits" : "Does not fit"), element("span", {}, words)),
+    element("p", { class: "lead" }, report.verdict),
+    meter(peak, budget),
+  );
+}
+
+/** The peak as a bar; floor, fastest and budget as ticks. */
+function meter(peak, budget) {
+  const whole = Math.max(peak, budget, Math.min(report.fastest_bytes, 1.5 * budget)) * 1.02;
+  const at = (bytes) => `${Math.min(100, (100 * bytes) / whole).toFixed(2)}%`;
+  const tick = (bytes, name) =>
+    element("i", { class: `tick ${name}`, "data-name": name, style: `left: ${at(bytes)}`, title: size(bytes) });
+  const ticks = [tick(report.floor_bytes, "floor"), tick(report.fastest_bytes, "fastest"), tick(budget, "budget")];
+  // Names end at their ticks; the fastest one's begins there where it has room, away from the floor's.
+  ticks[1].classList.toggle("begins", report.fastest_bytes < 0.75 * whole);
+  ticks[0].classList.toggle("unnamed", report.floor_bytes < 0.15 * whole);
+  const bar = element("div", { class: "meter" }, element("i", { class: "fill", style: `width: ${at(peak)}` }), ...ticks);
+  bar.setAttribute("role", "img");
+  bar.setAttribute("aria-label", `peak ${size(peak)}, budget ${size(budget)}`);
+  return bar;
+}
+
+function showFigures() {
+  const { optimizer, lowered_bytes: lowered } = report;
+  const share = `${percent(report.peak_bytes / report.budget_bytes)} of budget`;
+  const figures = [
+    ["Peak", size(report.peak_bytes), lowered === null ? share : `${share}; lowered: ${size(lowered)}`],
+    ["Budget", size(report.budget_bytes), report.device.name],
+    ["Floor", size(report.floor_bytes), "lowest peak that was found"],
+    ["Fastest", size(report.fastest_bytes), `peak at ${duration(report.fastest_seconds)} a step`],
+    ["Step", duration(report.step_seconds), "forward and backward"],
+    ["Overhead", slower(report.overhead), "over the fastest step"],
+    ["Parameters", many(report.parameters), size(report.memory.parameters)],
+    ["Optimizer", optimizer ? size(optimizer.state_bytes) : "none", optimizer ? `${optimizer.name} state` : "not counted"],
+  ];
+  const boxes = figures.map(([name, value, note]) =>
+    element("div", {}, element("dt", {}, name), element("dd", {}, element("b", {}, value), element("small", {}, note))),
+  );
+  get("figures").append(...boxes);
+}
+
+function showNotes() {
+  const estimated = Object.entries(report.estimated);
+  const notes = report.device.approximations.map((text) => element("li", {}, text));
+  if (estimated.length) notes.push(estimatedNote(estimated));
+  if (!notes.length) return;
+  get("notes").append(element("ul", {}, ...notes));
+  get("notes").hidden = false;
+}
+
+function estimatedNote(estimated) {
+  const lines = estimated.map(([operator, source]) => element("li", {}, element("code", {}, operator), `: ${source}`));
+  const title = `${count(estimated.length, "operator")} without a measured or known time`;
+  const open = estimated.length <= 3 ? "" : null;
+  return element("li", {}, element("details", { open }, element("summary", {}, title), element("ul", {}, ...lines)));
+}
+
+function showWhatIf() {
+  const { what_if: rows, max_batch: most } = report;
+  get("what-if-card").hidden = !rows.length && !most;
+  if (most) {
+    const next = most.next_bytes ? `; one more would need ${size(most.next_bytes)}` : "";
+    get("max-batch").append("The largest batch that fits is ", element("b", {}, String(most.batch)));
+    get("max-batch").append(`, with a peak of ${size(most.peak_bytes)}${next}.`);
+    get("max-batch").hidden = false;
+  }
+  const cells = rows.map((row) => [
+    cell(row.change),
+    cell(Object.entries(row.settings).map(([name, value]) => `${name} ${value}`).join(", ")),
+    element("td", {}, verdictMark(row.fits)),
+    ...[row.peak_bytes, row.floor_bytes, row.fastest_bytes].map((bytes) => cell(size(bytes), "number")),
+    cell(duration(row.step_seconds), "number"),
+    cell(slower(row.overhead), "number"),
+  ]);
+  const headings = ["change", "settings", "fits", "#peak", "#floor", "#fastest", "#step", "#overhead"];
+  if (rows.length) fillTable(get("what-if"), headings, cells);
+}
+
+function verdictMark(fits) {
+  return element("span", { class: fits ? "mark yes" : "mark no" }, fits ? "fits" : "too large");
+}
+
+function showBreaks() {
+  const lines = report.breaks.map(({ reason, count: times }) =>
+    element("li", {}, reason, times > 1 ? ` (${times} times)` : ""),
+  );
+  get("breaks-card").append(element("ul", {}, ...lines));
+  get("breaks-card").hidden = !lines.length;
+}
