@@ -51,9 +51,9 @@ def bench_gaps(targets: Sequence[str], budgets: Sequence[float], progress: Progr
                 yield _gap_row(target, budget, decide(graph, _setup(budget)))
 
 
-def graphs_of(target: str, **arguments: int) -> list[JointGraph]:
+def graphs_of(target: str, **settings: int) -> list[JointGraph]:
     torch._dynamo.reset()
-    training = load_training(target, **arguments)
+    training = load_training(target, settings=settings)
     return [read(c.joint, c.forward_outputs, c.parameters) for c in capture(training.model, training.inputs)]
 
 

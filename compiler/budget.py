@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from autockpt.memory import free_bytes, total_bytes
+from autockpt.cost_models import DeviceProfile
+from autockpt.memory import free_bytes, library_bytes, total_bytes
 from autockpt.passes.decide import Budget
 from autockpt.sizes import parse_size
 
@@ -17,6 +18,8 @@ ACCEPTED = (
 )
 _MARGIN = 0.08
 """Of free memory: left alone by "auto" for allocator rounding, fragmentation and library workspaces."""
+_GRAIN = 256
+"""Into so many parts a GPU is divided to say how much of it is in use."""
 
 
 def check_budget(value: Any) -> None:
@@ -54,10 +57,35 @@ def resolve_budget(value: Any, reserve_bytes: int, device: torch.device) -> Budg
     """The cap for one device now, less what is reserved; a fraction is between two peaks and knows no reserve."""
     if isinstance(value, float):
         return Budget(fraction=value)
+    reserve_bytes += library_bytes(device)
     if value == "auto":
         return Budget(free_bytes=_rounded(int(free_bytes(device) * (1.0 - _MARGIN))) - reserve_bytes)
     if isinstance(value, str) and value.strip().endswith("%"):
-        return Budget(total_bytes=int(total_bytes(device) * _percent(value) / 100.0) - reserve_bytes)
+        return _share(_percent(value) / 100.0, reserve_bytes, device)
+    return Budget(total_bytes=(parse_size(value) if isinstance(value, str) else int(value)) - reserve_bytes)
+
+
+def _share(share: float, reserve_bytes: int, device: torch.device) -> Budget:
+    """Of a GPU, all that is in use counts, whoever uses it: this model's parameters and inputs are there already."""
+    total = total_bytes(device)
+    cap = int(total * share) - reserve_bytes
+    if device.type != "cuda":
+        return Budget(total_bytes=cap)
+    # Coarsely and upwards: a little more or less in use, on another rank or in another run, is the same budget.
+    grain = max(total // _GRAIN, 1)
+    used = -(-(total - free_bytes(device)) // grain) * grain
+    return Budget(free_bytes=cap - used)
+
+
+def offline_budget(value: Any, reserve_bytes: int, profile: DeviceProfile) -> Budget:
+    """The cap for a device that need not be here; without a value, what it has, less the margin of "auto"."""
+    if isinstance(value, float):
+        return Budget(fraction=value)
+    memory = profile.memory_bytes or total_bytes(torch.device("cpu"))
+    if value is None or value == "auto":
+        return Budget(total_bytes=int(memory * (1.0 - _MARGIN)) - reserve_bytes)
+    if isinstance(value, str) and value.strip().endswith("%"):
+        return Budget(total_bytes=int(memory * _percent(value) / 100.0) - reserve_bytes)
     return Budget(total_bytes=(parse_size(value) if isinstance(value, str) else int(value)) - reserve_bytes)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,12 +13,11 @@ from torch._dynamo.utils import counters
 from torch._inductor.compile_fx import compile_fx
 from torch._inductor.custom_graph_pass import CustomPartitionerFn
 
-from autockpt.backend import _precision
-from autockpt.dry_run import Lowered, dry_run
+from autockpt.backend import look, precision_patches
+from autockpt.dry_run import Lowered
 from autockpt.fake_step import FakeStep
 from autockpt.order import CompileInOrder
-from autockpt.passes.partition_tools import Modules, mutations_returned, tidy, torch_partition
-from autockpt.wrappers import Joint, lower_step, outputs_of
+from autockpt.passes.partition_tools import Modules, tidy, torch_partition
 
 
 @dataclass(frozen=True)
@@ -33,15 +32,23 @@ class JointModule:
     """What Dynamo captured."""
     inputs: int
 
-    def lower(self, modules: Modules) -> Lowered:
+    def look(
+        self, modules: Modules, forward_outputs: int, mutated_inputs: int, static_inputs: Sequence[int]
+    ) -> Lowered:
         """The step that Inductor makes of these modules, run dry."""
-        mutated = mutations_returned(self.module)
-        joint = Joint(self.inputs, outputs_of(self.traced), self.forward_outputs, mutated, self.parameters)
-        forward, backward = lower_step(modules, joint, CompileInOrder(frozenset()))
-        return dry_run(forward, backward, self.forward_outputs, torch.get_num_threads())
+        return look(
+            self.traced,
+            self.inputs,
+            CompileInOrder(frozenset()),
+            modules,
+            forward_outputs,
+            mutated_inputs,
+            static_inputs,
+        )
 
 
 Study = Callable[[JointModule], None]
+_MANY = 10**6
 
 
 @dataclass(frozen=True)
@@ -52,22 +59,23 @@ class Break:
 
 def trace(step: FakeStep, study: Study) -> list[Break]:
     """Every graph that Dynamo makes of one forward is studied in turn; where it broke off, and why, is returned."""
-    torch._dynamo.reset()
-    counters["graph_break"].clear()
-    with step.mode:
+    before = dict(counters["graph_break"])
+    # What is compiled already stays as it is, and learns no sizes from here.
+    alone = {"automatic_dynamic_shapes": False, "recompile_limit": _MANY, "accumulated_recompile_limit": _MANY}
+    with step.mode, torch._dynamo.config.patch(alone):
         torch.compile(step.forward, backend=_Backend(study))(*step.inputs, **step.named_inputs)
-    return [Break(str(reason), count) for reason, count in counters["graph_break"].items()]
+    breaks = counters["graph_break"].items()
+    return [Break(str(why), count - before.get(why, 0)) for why, count in breaks if count > before.get(why, 0)]
 
 
 @dataclass
 class _Backend:
     study: Study
     __name__: str = "autockpt offline"
-    trouble: list[BaseException] = field(default_factory=list)
 
     def __call__(self, gm: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         partitioner = _Studied(self.study, gm, len(inputs))
-        patches = {**_precision(gm), "custom_partitioner_fn": partitioner}
+        patches = {**precision_patches(gm), "custom_partitioner_fn": partitioner}
         try:
             with functorch_config.patch(enable_autograd_cache=False):
                 compile_fx(gm, list(inputs), inner_compile=_no_backward, config_patches=patches)
@@ -98,8 +106,12 @@ class _Studied(CustomPartitionerFn):
         self._study(JointModule(gm, kwargs["num_fwd_outputs"], parameters, self._traced, self._inputs))
         raise _Done
 
-    def uuid(self) -> None:
-        return None
+    def uuid(self) -> str:
+        return "autockpt offline"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What Inductor hashes of this object: nothing of it has a say in code that is written."""
+        return {}
 
     def __deepcopy__(self, _: Any) -> _Studied:
         return self

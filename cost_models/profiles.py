@@ -26,10 +26,17 @@ def shipped_profiles() -> list[str]:
     return sorted(path.stem for path in _SHIPPED.glob("*.json"))
 
 
+_SHORT = {"h100": "h100-sxm", "a100": "a100-80gb", "3090": "rtx-3090", "4090": "rtx-4090", "rtx3090": "rtx-3090"}
+_SHORT |= {"rtx4090": "rtx-4090"}
+"""What people call them who do not say which."""
+
+
 def load_profile(name_or_path: str) -> DeviceProfile:
     """A shipped profile by its name, or any profile by its path."""
-    if name_or_path in shipped_profiles():
-        return _shipped(name_or_path)
+    name = name_or_path.lower()
+    name = _SHORT.get(name, name)
+    if name in shipped_profiles():
+        return _shipped(name)
     if name_or_path.endswith(".json") or os.sep in name_or_path:
         return read_profile(Path(name_or_path))
     raise ProfileError(

@@ -50,10 +50,10 @@ class GPT(nn.Module):
         return F.cross_entropy(self.head(self.norm(x)).flatten(0, 1), targets.flatten())
 
 
-def gpt8(layers: int = 8, dropout: float = 0.0) -> tuple[GPT, tuple[Tensor, Tensor]]:
+def gpt8(layers: int = 8, dropout: float = 0.0, batch: int = 8, seq: int = 256) -> tuple[GPT, tuple[Tensor, Tensor]]:
     """Eight layers of width 256, batch 8, sequence 256, float32."""
-    model = GPT(vocabulary=256, layers=layers, dropout=dropout)
-    return model, (torch.randint(0, 256, (8, 256)), torch.randint(0, 256, (8, 256)))
+    model = GPT(vocabulary=256, layers=layers, length=seq, dropout=dropout)
+    return model, (torch.randint(0, 256, (batch, seq)), torch.randint(0, 256, (batch, seq)))
 
 
 def gpt2() -> tuple[GPT, tuple[Tensor, Tensor]]:

@@ -1,0 +1,149 @@
+"""One joint graph, thought through: the plan for the budget, the plans beside it, and what others would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from autockpt.capture import Captured
+from autockpt.dry_run import Lowered
+from autockpt.given_plan import judged
+from autockpt.offline import JointModule
+from autockpt.passes.baselines import find_baselines
+from autockpt.passes.candidate import Candidate
+from autockpt.passes.decide import Decision, Setup, decide
+from autockpt.passes.forecast import Simulator
+from autockpt.passes.given import look_at
+from autockpt.passes.partition_tools import copy_joint
+from autockpt.passes.plan import Outcome
+from autockpt.passes.plan import Plan as GraphPlan
+from autockpt.passes.read import read
+from autockpt.passes.settle import HOPELESS, Unseen, settle
+from autockpt.passes.story import Story, tell
+from autockpt.plan_file import Plan
+from autockpt.question import Progress
+from autockpt.torch_partition import torch_choice
+from autockpt.writer import Writer
+
+TORCH = "torch's partition"
+_BASELINES = ("keep everything", "recompute everything", "checkpoint every block", "square root")
+_POINTS = 9
+_LARGE = 2800
+"""Values from which a graph gets half as many points on its frontier."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a study answers."""
+
+    setup: Setup
+    lower: bool = False
+    """Whether to write the kernels' code as well, and count what it allocates."""
+    plan: Plan | None = None
+    """In the place of planning."""
+    around: bool = True
+    """Whether the plans beside the chosen one are wanted too."""
+    progress: Progress = print
+
+
+@dataclass(frozen=True)
+class Point:
+    """One plan, as a peak and the time that it takes."""
+
+    name: str
+    peak_bytes: int
+    step_seconds: float
+    recompute_seconds: float
+    kept_bytes: int
+    budget_bytes: int = 0
+    chosen: bool = False
+
+
+@dataclass(frozen=True)
+class Study:
+    decision: Decision
+    fastest_seconds: float
+    """A step of the fastest plan."""
+    points: tuple[Point, ...] = ()
+    baselines: tuple[Point, ...] = ()
+    story: Story | None = None
+    lowered: Lowered | None = None
+    trouble: str = ""
+    """Why the kernels' code could not be written, where that was asked for."""
+
+    @property
+    def floor_bytes(self) -> int:
+        """The lowest peak of all plans that were made, on the way too."""
+        return min(self.decision.floor_bytes, *(point.peak_bytes for point in self.points), self.decision.fastest_bytes)
+
+
+def study(joint: JointModule, asked: Asked) -> Study:
+    asked.progress("reading the graph")
+    graph = read(joint.module, joint.forward_outputs, joint.parameters)
+    asked.progress("planning")
+    decision = judged(asked.plan, graph, asked.setup) if asked.plan else decide(graph, asked.setup)
+    decision, lowered, trouble = _looked_at(decision, joint, asked)
+    simulator, fastest = decision.frontier.simulator, decision.frontier.fastest
+    found = Study(decision, simulator.step_seconds(fastest.plan), lowered=lowered, trouble=trouble)
+    if not asked.around:
+        return found
+    return replace(
+        found,
+        points=tuple(_points(decision, asked.progress)),
+        baselines=tuple(_baselines(joint, decision, asked.progress)),
+        story=tell(simulator, decision.plan),
+    )
+
+
+def _looked_at(decision: Decision, joint: JointModule, asked: Asked) -> tuple[Decision, Lowered | None, str]:
+    """The decision that `backend="autockpt"` would come to: it looks at lowered plans before it takes one."""
+    forecast, cap = decision.forecast, decision.budget_bytes
+    hopeless = decision.outcome is Outcome.OVER_BUDGET and forecast.peak_bytes > HOPELESS * cap
+    if not asked.lower or hopeless:
+        return decision, None, ""
+    writer = Writer(joint.module, joint.forward_outputs, joint.parameters)
+
+    def look(plan: GraphPlan) -> int:
+        asked.progress("writing the kernels' code, to count what it allocates")
+        return writer.look(plan, joint.look) + forecast.given_bytes
+
+    try:
+        settled = (look_at if asked.plan else settle)(decision, asked.setup.budget, look)
+    except Unseen as unseen:
+        return decision, None, f"{type(unseen.__cause__).__name__}: {unseen.__cause__}"
+    return settled, writer.looking.lowered.get(settled.plan), ""
+
+
+def _points(decision: Decision, progress: Progress) -> Iterator[Point]:
+    """From the lowest peak to the fastest plan, the chosen one among them; no peak twice."""
+    frontier = decision.frontier
+    large = len(decision.problem.graph.values) >= _LARGE
+    low, high = decision.floor_bytes, decision.fastest_bytes
+    steps = (_POINTS + 1) // 2 if large else _POINTS
+    budgets = [low + (high - low) * n // (steps - 1) for n in range(steps)]
+    found: dict[GraphPlan, tuple[Candidate, int]] = {}
+    for n, budget in enumerate(budgets):
+        progress(f"the frontier, {n + 1} of {steps}")
+        candidate = frontier.within(budget) or frontier.lowest_known
+        found.setdefault(candidate.plan, (candidate, budget))
+    found.setdefault(decision.plan, (decision.candidate, decision.budget_bytes))
+    best = sorted(found.values(), key=lambda entry: frontier.peak_bytes(entry[0]))
+    for candidate, budget in best:
+        point = _point(candidate.method, candidate.plan, frontier.simulator)
+        yield replace(point, budget_bytes=budget, chosen=candidate.plan == decision.plan)
+
+
+def _baselines(joint: JointModule, decision: Decision, progress: Progress) -> Iterator[Point]:
+    progress("what torch would do")
+    captured = Captured(copy_joint(joint.module), joint.forward_outputs, joint.parameters)
+    saved = {TORCH: torch_choice(captured).saved}
+    progress("what others would do")
+    for baseline in find_baselines(decision.problem, saved):
+        if baseline.name in (*_BASELINES, TORCH):
+            yield _point(baseline.name, baseline.plan, decision.frontier.simulator)
+
+
+def _point(name: str, plan: GraphPlan, simulator: Simulator) -> Point:
+    kept = sum(simulator.problem.graph.bytes_of(kept) for kept in plan.kept)
+    again = simulator.recompute_seconds(plan)
+    return Point(name, simulator.peak_bytes(plan), simulator.step_seconds(plan), again, kept)
