@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -14,10 +15,12 @@ from torch._inductor.compile_fx import compile_fx
 from torch._inductor.custom_graph_pass import CustomPartitionerFn
 
 from autockpt.backend import look, precision_patches
+from autockpt.capture import Captured
 from autockpt.dry_run import Lowered
 from autockpt.fake_step import FakeStep
 from autockpt.order import CompileInOrder
-from autockpt.passes.partition_tools import Modules, tidy, torch_partition
+from autockpt.passes.partition_tools import Modules, copy_joint, tidy, torch_partition
+from autockpt.torch_partition import torch_choice
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,19 @@ class JointModule:
     traced: fx.GraphModule
     """What Dynamo captured."""
     inputs: int
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What AOTAutograd gives to a partitioner."""
+        return {
+            "num_fwd_outputs": self.forward_outputs,
+            "static_lifetime_input_indices": list(self.parameters),
+        }
+
+    @cached_property
+    def saved_by_torch(self) -> frozenset[str]:
+        """What its own partition keeps."""
+        return torch_choice(Captured(copy_joint(self.module), self.forward_outputs, self.parameters)).saved
 
     def look(
         self, modules: Modules, forward_outputs: int, mutated_inputs: int, static_inputs: Sequence[int]

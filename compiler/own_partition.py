@@ -18,7 +18,7 @@ from torch import fx
 
 from autockpt.dry_run import Lowered
 from autockpt.order import mark_own
-from autockpt.passes.candidate import OWN
+from autockpt.passes.candidate import OWN, Candidate
 from autockpt.passes.decide import Decision, Look
 from autockpt.passes.keeping import completed
 from autockpt.passes.partition_tools import Modules, copy_joint, saved_by, torch_partition
@@ -45,23 +45,35 @@ def own_partition(
 ) -> OwnPartition | None:
     """The decision for it, if it fits and nothing says that the plan is faster."""
     cap = decision.budget_bytes
-    if decision.outcome is Outcome.OVER_BUDGET or cap < _ROOM * decision.fastest_bytes:
+    if not has_room(decision):
         return None
     # Its default choice, whatever is set: on every rank alone, and nothing random drawn again.
-    with functorch_config.patch(activation_memory_budget=1.0, _sync_decision_cross_ranks=False):
+    settings = {"activation_memory_budget": 1.0, "aggressive_recomputation": False, "_sync_decision_cross_ranks": False}
+    with functorch_config.patch(settings):
         modules = torch_partition(copy_joint(joint), (), **arguments)
-    frontier = decision.frontier
-    candidate = frontier.priced(completed(decision.problem, saved_by(joint, modules)), OWN)
-    forecast_bytes = frontier.peak_bytes(candidate)
-    slower = frontier.simulator.step_seconds(candidate.plan) > _FREEDOM * decision.forecast.step_seconds
-    if slower or forecast_bytes > _LIKELY * cap:
+    candidate = likely(decision, saved_by(joint, modules))
+    if candidate is None:
         return None
     # As ordinary modules: a lazy one and a copy of it have different keys in Inductor's cache.
     modules = fx.GraphModule(modules[0], modules[0].graph), fx.GraphModule(modules[1], modules[1].graph)
     mark_own(*modules)
     lowered = look(modules)
-    seen = Look(candidate, forecast_bytes, lowered.peak_bytes + decision.forecast.given_bytes)
+    seen = Look(candidate, decision.frontier.peak_bytes(candidate), lowered.peak_bytes + decision.forecast.given_bytes)
     if seen.needed_bytes > cap:
         return None
     made = replace(decision.instead(candidate, cap, (seen,)), outcome=decision.outcome)
     return OwnPartition(made, modules, lowered)
+
+
+def has_room(decision: Decision) -> bool:
+    """Whether the budget is one that it may fit."""
+    return decision.outcome is not Outcome.OVER_BUDGET and decision.budget_bytes >= _ROOM * decision.fastest_bytes
+
+
+def likely(decision: Decision, saved: frozenset[str], room: float = _LIKELY) -> Candidate | None:
+    """The plan of ours that keeps what it saves, if by the forecast it fits so many budgets and is no slower."""
+    frontier = decision.frontier
+    candidate = frontier.priced(completed(decision.problem, saved), OWN)
+    slower = frontier.simulator.step_seconds(candidate.plan) > _FREEDOM * decision.forecast.step_seconds
+    fits = frontier.peak_bytes(candidate) <= room * decision.budget_bytes
+    return candidate if fits and not slower else None

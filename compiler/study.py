@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
-from autockpt.capture import Captured
 from autockpt.dry_run import Lowered
 from autockpt.given_plan import judged
 from autockpt.offline import JointModule
+from autockpt.own_partition import has_room, likely, own_partition
 from autockpt.passes.baselines import find_baselines
 from autockpt.passes.candidate import Candidate
 from autockpt.passes.decide import Decision, Setup, decide
 from autockpt.passes.forecast import Simulator
 from autockpt.passes.given import look_at
-from autockpt.passes.partition_tools import copy_joint
 from autockpt.passes.plan import Outcome
 from autockpt.passes.plan import Plan as GraphPlan
 from autockpt.passes.read import read
@@ -22,7 +22,6 @@ from autockpt.passes.settle import HOPELESS, Unseen, settle
 from autockpt.passes.story import Story, tell
 from autockpt.plan_file import Plan
 from autockpt.question import Progress
-from autockpt.torch_partition import torch_choice
 from autockpt.writer import Writer
 
 TORCH = "torch's partition"
@@ -84,7 +83,8 @@ def study(joint: JointModule, asked: Asked) -> Study:
     decision = judged(asked.plan, graph, asked.setup) if asked.plan else decide(graph, asked.setup)
     decision, lowered, trouble = _looked_at(decision, joint, asked)
     simulator, fastest = decision.frontier.simulator, decision.frontier.fastest
-    found = Study(decision, simulator.step_seconds(fastest.plan), lowered=lowered, trouble=trouble)
+    seconds = min(simulator.step_seconds(fastest.plan), decision.forecast.step_seconds)
+    found = Study(decision, seconds, lowered=lowered, trouble=trouble)
     if not asked.around:
         return found
     return replace(
@@ -99,19 +99,40 @@ def _looked_at(decision: Decision, joint: JointModule, asked: Asked) -> tuple[De
     """The decision that `backend="autockpt"` would come to: it looks at lowered plans before it takes one."""
     forecast, cap = decision.forecast, decision.budget_bytes
     hopeless = decision.outcome is Outcome.OVER_BUDGET and forecast.peak_bytes > HOPELESS * cap
-    if not asked.lower or hopeless:
+    if hopeless:
         return decision, None, ""
+    if not asked.lower:
+        return _own(decision, joint, asked), None, ""
     writer = Writer(joint.module, joint.forward_outputs, joint.parameters)
+    words = "writing the kernels' code, to count what it allocates"
 
     def look(plan: GraphPlan) -> int:
-        asked.progress("writing the kernels' code, to count what it allocates")
+        asked.progress(words)
         return writer.look(plan, joint.look) + forecast.given_bytes
+
+    if not asked.plan and has_room(decision):
+        asked.progress(words)
+        own = own_partition(joint.module, decision, joint.arguments, partial(writer.lower, joint.look))
+        if own is not None:
+            return own.decision, own.lowered, ""
 
     try:
         settled = (look_at if asked.plan else settle)(decision, asked.setup.budget, look)
     except Unseen as unseen:
         return decision, None, f"{type(unseen.__cause__).__name__}: {unseen.__cause__}"
     return settled, writer.looking.lowered.get(settled.plan), ""
+
+
+def _own(decision: Decision, joint: JointModule, asked: Asked) -> Decision:
+    """Inductor's own partition, where the forecast says that the backend would take it."""
+    if asked.plan or not has_room(decision):
+        return decision
+    asked.progress("what torch would do")
+    candidate = likely(decision, joint.saved_by_torch, room=1.0)
+    if candidate is None:
+        return decision
+    forecast = decision.frontier.simulator.forecast(candidate.plan)
+    return replace(decision, plan=candidate.plan, candidate=candidate, forecast=forecast)
 
 
 def _points(decision: Decision, progress: Progress) -> Iterator[Point]:
@@ -135,10 +156,9 @@ def _points(decision: Decision, progress: Progress) -> Iterator[Point]:
 
 def _baselines(joint: JointModule, decision: Decision, progress: Progress) -> Iterator[Point]:
     progress("what torch would do")
-    captured = Captured(copy_joint(joint.module), joint.forward_outputs, joint.parameters)
-    saved = {TORCH: torch_choice(captured).saved}
+    saved = joint.saved_by_torch
     progress("what others would do")
-    for baseline in find_baselines(decision.problem, saved):
+    for baseline in find_baselines(decision.problem, {TORCH: saved}):
         if baseline.name in (*_BASELINES, TORCH):
             yield _point(baseline.name, baseline.plan, decision.frontier.simulator)
 

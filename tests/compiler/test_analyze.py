@@ -89,7 +89,7 @@ def test_what_is_compiled_already_is_not_compiled_again() -> None:
 def test_budgets_trade_peak_for_time_along_the_frontier() -> None:
     model, batch = Layers(), torch.randn(2048, 64)
     low, high = (autockpt.analyze(model, batch, memory_budget=budget) for budget in (0.0, 1.0))
-    assert low.peak_bytes < high.peak_bytes == high.fastest_bytes
+    assert low.peak_bytes < high.peak_bytes <= high.fastest_bytes
     assert low.report["step_seconds"] > high.report["step_seconds"]
     peaks = [point["peak_bytes"] for point in low.frontier]
     assert peaks == sorted(peaks)
