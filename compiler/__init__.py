@@ -1,12 +1,15 @@
 """autockpt: a training step that stays inside its memory budget, as fast as that allows, with the same gradients."""
 
+from autockpt.analysis import Analysis
+from autockpt.analyze import analyze
 from autockpt.backend import Backend
 from autockpt.decisions import GraphDecision, decisions
-from autockpt.errors import AutockptError, BudgetError, OptionError
+from autockpt.errors import AutockptError, BudgetError, OptionError, PlanError
 from autockpt.options import Options
-from autockpt.passes.plan import Plan
+from autockpt.plan_file import Plan
 
 __all__ = [
+    "Analysis",
     "AutockptError",
     "Backend",
     "BudgetError",
@@ -14,6 +17,8 @@ __all__ = [
     "OptionError",
     "Options",
     "Plan",
+    "PlanError",
+    "analyze",
     "decisions",
 ]
 __version__ = "0.1.0"

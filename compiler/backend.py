@@ -65,7 +65,7 @@ class Backend:
         return isinstance(other, Backend) and self.options == other.options
 
     def __hash__(self) -> int:
-        return hash(("autockpt", self.options.memory_budget))
+        return hash(("autockpt", self.options.memory_budget, self.options.plan))
 
     def __repr__(self) -> str:
         return f"autockpt.Backend({self.options})"
@@ -84,11 +84,12 @@ def compile_graph(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Op
         margin=CHECKED_MARGIN if closed else UNCHECKED_MARGIN,
     )
     inner = CompileInOrder(frozenset(options.inductor_patches()))
-    look = partial(_look, gm, len(example_inputs), inner) if closed else None
-    partitioner = Partitioner(setup, options.on_infeasible, options.cost, cache_folder() / "timings", look)
+    looker = partial(look, gm, len(example_inputs), inner) if closed else None
+    timings = cache_folder() / "timings"
+    partitioner = Partitioner(setup, options.on_infeasible, options.cost, timings, looker, options.plan)
     if setup.lowering is Lowering.EAGER:
         return _lower_eager(gm, example_inputs, partitioner)
-    patches = {**_precision(gm), **options.inductor_patches(), "custom_partitioner_fn": partitioner}
+    patches = {**precision_patches(gm), **options.inductor_patches(), "custom_partitioner_fn": partitioner}
     # AOTAutograd's own cache would skip the partitioner, and with it the decision that the user asks to see. Planning
     # takes a fraction of a second; the kernels still come from Inductor's cache.
     with functorch_config.patch(enable_autograd_cache=False):
@@ -96,7 +97,7 @@ def compile_graph(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Op
     return cast(Compiled, compiled)
 
 
-def _look(
+def look(
     gm: fx.GraphModule,
     inputs: int,
     inner: CompileInOrder,
@@ -126,7 +127,7 @@ def _lower_eager(gm: fx.GraphModule, example_inputs: Sequence[Any], partitioner:
     return compiled
 
 
-def _precision(gm: fx.GraphModule) -> dict[str, Any]:
+def precision_patches(gm: fx.GraphModule) -> dict[str, Any]:
     """Round where eager rounds, when anything is bf16 or fp16.
 
     Inside a fused kernel Inductor computes in fp32 and rounds only what it stores. A value that was stored by

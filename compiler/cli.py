@@ -1,4 +1,4 @@
-"""`autockpt calibrate | verify | bench | devices`, also as `python -m autockpt`."""
+"""`autockpt analyze | calibrate | verify | bench | devices | diff`, also as `python -m autockpt`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from autockpt import bench_frontier_command, bench_overhead_command, bench_plan_command
+from autockpt.analyze_command import add_analyze
 from autockpt.bench import Row, bench
 from autockpt.calibrate_command import add_calibrate
 from autockpt.devices_command import add_devices
+from autockpt.diff_command import add_diff
 from autockpt.errors import AutockptError
 from autockpt.sizes import format_size
 from autockpt.verify_command import add_verify
@@ -46,9 +48,11 @@ def _parser() -> argparse.ArgumentParser:
     bench_plan_command.add_bench_plan(commands)
     bench_frontier_command.add_bench_frontier(commands)
     bench_overhead_command.add_bench_overhead(commands)
+    add_analyze(commands)
     add_verify(commands)
     add_calibrate(commands)
     add_devices(commands)
+    add_diff(commands)
     measure = commands.add_parser(
         "bench",
         help="measure budgets from floor to fastest beside plain Inductor; `bench frontier`: beside all that a user "

@@ -6,10 +6,12 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from torch import _logging
 
+from autockpt import plan_file
 from autockpt.breakdown import breakdown
 from autockpt.dry_run import Lowered
 from autockpt.estimates import estimated_operators, named
@@ -46,9 +48,10 @@ class GraphDecision:
     measured_bytes: int | None = None
     """The peak of a real step, parameters and inputs included, where somebody measured one."""
 
-    @property
-    def plan(self) -> Plan:
-        return self.decision.plan
+    @cached_property
+    def plan(self) -> plan_file.Plan:
+        """To be saved, or given to another compilation."""
+        return plan_file.Plan.of([self.decision])
 
     @property
     def forecast(self) -> Forecast:
@@ -65,7 +68,7 @@ class GraphDecision:
     @property
     def lowered(self) -> Lowered | None:
         """The lowered step, run dry; None where it was not looked at."""
-        return self.looking.lowered.get(self.plan)
+        return self.looking.lowered.get(self.decision.plan)
 
     @property
     def lowered_bytes(self) -> int | None:
@@ -75,7 +78,7 @@ class GraphDecision:
     @property
     def loop_seconds(self) -> float:
         """Spent on lowering plans that were not taken: the one that was is found in Inductor's cache."""
-        return sum(seconds for plan, seconds in self.looking.seconds.items() if plan != self.plan)
+        return sum(seconds for plan, seconds in self.looking.seconds.items() if plan != self.decision.plan)
 
     @property
     def budget_bytes(self) -> int:

@@ -14,10 +14,19 @@ class AutockptError(ShortenTraceback):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, first_useful_frame=None)
+        self.message = message
+
+    def __str__(self) -> str:
+        """Without what Dynamo appends on the way, which is about debugging Dynamo."""
+        return self.message
 
 
 class OptionError(AutockptError, ValueError):
     """An option that autockpt does not know or cannot use."""
+
+
+class PlanError(AutockptError, ValueError):
+    """A plan that cannot be read, written or used for the graph in hand."""
 
 
 class BudgetError(AutockptError):

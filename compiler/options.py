@@ -15,8 +15,9 @@ import torch._inductor
 from autockpt.budget import ACCEPTED, check_budget
 from autockpt.cache_folder import VARIABLE as CACHE_VARIABLE
 from autockpt.cost_models import ProfileError, load_profile
-from autockpt.errors import OptionError
+from autockpt.errors import OptionError, PlanError
 from autockpt.passes.frontier import PLANNERS
+from autockpt.plan_file import Plan
 from autockpt.sizes import parse_size
 
 LOWERINGS = ("inductor", "eager")
@@ -38,7 +39,8 @@ class Options:
     offload: bool = False
     lower: str = "inductor"
     on_infeasible: str = "error"
-    plan: str | None = None
+    plan: Plan | None = None
+    """Given as itself, or as the path of a file; that is read here, once, and a file that changes is another plan."""
     closed_loop: bool = True
     mode: str | None = None
     inductor: Mapping[str, Any] = field(default_factory=dict)
@@ -48,9 +50,11 @@ class Options:
         for name, (check, accepted) in _CHECKS.items():
             value = getattr(self, name)
             try:
-                check(value)
+                held = check(value)
             except ValueError as error:
                 raise OptionError(f"option {name}={value!r} {error}; accepted is {accepted}") from None
+            if held is not None:
+                object.__setattr__(self, name, held)
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any] | None, mode: str | None = None) -> Options:
@@ -161,7 +165,18 @@ def _not_yet(value: Any) -> None:
         raise ValueError("is not supported yet")
 
 
-_CHECKS: dict[str, tuple[Callable[[Any], None], str]] = {
+def _plan(value: Any) -> Plan | None:
+    if value is None or isinstance(value, Plan):
+        return value
+    if not isinstance(value, str | os.PathLike):
+        raise ValueError(f"is a {type(value).__name__}")
+    try:
+        return Plan.load(value)
+    except PlanError as error:
+        raise ValueError(f"is refused: {error}") from None
+
+
+_CHECKS: dict[str, tuple[Callable[[Any], object], str]] = {
     "memory_budget": (check_budget, ACCEPTED),
     "reserve": (_reserve, 'bytes as an int or a size such as "2GiB"'),
     "planner": _one_of(*PLANNERS),
@@ -171,7 +186,7 @@ _CHECKS: dict[str, tuple[Callable[[Any], None], str]] = {
     "offload": (_not_yet, "False"),
     "lower": _one_of(*LOWERINGS),
     "on_infeasible": _one_of(*ON_INFEASIBLE),
-    "plan": (_not_yet, "None"),
+    "plan": (_plan, "a plan, or the path of one that was saved"),
     "closed_loop": (_truth, "True or False"),
     "mode": (_mode, " or ".join(f'"{mode}"' for mode in torch._inductor.list_mode_options())),
 }

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -16,35 +15,38 @@ import torch
 from torch import fx
 from torch._inductor.custom_graph_pass import CustomPartitionerFn
 
-from autockpt import cost_models
-from autockpt.decisions import Looking, record
-from autockpt.dry_run import Lowered
-from autockpt.errors import BudgetError
+from autockpt import cost_models, plan_file
+from autockpt.decisions import record
+from autockpt.errors import AutockptError, BudgetError
+from autockpt.given_plan import judged, over_budget, unusable
 from autockpt.measured import Measured, measure
-from autockpt.order import mark_planned
 from autockpt.own_partition import own_partition
 from autockpt.passes.decide import UNCHECKED_MARGIN, Decision, Setup, decide
-from autockpt.passes.partition_tools import Modules, mutations_returned, tidy, torch_partition
-from autockpt.passes.plan import Outcome, Plan
+from autockpt.passes.given import look_at
+from autockpt.passes.joint import JointGraph
+from autockpt.passes.partition_tools import Modules, tidy, torch_partition
+from autockpt.passes.plan import Outcome
 from autockpt.passes.read import read
-from autockpt.passes.settle import Unseen, settle
-from autockpt.passes.split import split
-from autockpt.passes.verify import verify_modules
+from autockpt.passes.settle import HOPELESS, Unseen, settle
 from autockpt.report import infeasible
 from autockpt.timing_cache import TimingCache
+from autockpt.writer import Looker, Writer
 
 log = logging.getLogger("autockpt")
-
-Looker = Callable[[Modules, int, int, Sequence[int]], Lowered]
-"""Of the two modules, the number of forward outputs, of input mutations among them, and the parameters' positions."""
-_HOPELESS = 1.1
-"""So many times the budget a forecast must be to be believed without a look."""
 
 
 class Partitioner(CustomPartitionerFn):
     """Plans one joint graph at a time. `uuid` keys Inductor's caches: all that a plan depends on is in it."""
 
-    def __init__(self, setup: Setup, on_infeasible: str, cost: str, timings: Path, look: Looker | None = None) -> None:
+    def __init__(
+        self,
+        setup: Setup,
+        on_infeasible: str,
+        cost: str,
+        timings: Path,
+        look: Looker | None = None,
+        plan: plan_file.Plan | None = None,
+    ) -> None:
         self.setup = setup
         self.on_infeasible = on_infeasible
         self.cost = cost
@@ -52,6 +54,8 @@ class Partitioner(CustomPartitionerFn):
         """The folder that keeps them."""
         self.look = look
         """Lowers a pair of modules and gives its peak; None where the loop is open."""
+        self.plan = plan
+        """Given by the user, in the place of planning."""
 
     def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object], **kwargs: Any) -> Modules:
         if not joint_inputs:
@@ -59,19 +63,24 @@ class Partitioner(CustomPartitionerFn):
             return torch_partition(gm, joint_inputs, **kwargs)
         try:
             return self._partition(gm, kwargs)
-        except BudgetError:
+        except AutockptError:
             raise
         except Exception as error:
             log.debug("could not plan", exc_info=True)
+            if self.plan is not None:
+                raise unusable(error) from error
             _step_aside(error)
             return torch_partition(gm, joint_inputs, **kwargs)
 
     def uuid(self) -> str:
-        return f"autockpt {source_hash()} {self.setup!r} {self.on_infeasible} {self.cost}"
+        return f"autockpt {source_hash()} {self.setup!r} {self.on_infeasible} {self.cost} {self._plan_digest()}"
+
+    def _plan_digest(self) -> str | None:
+        return self.plan.digest if self.plan else None
 
     def __getstate__(self) -> dict[str, Any]:
         """What Inductor hashes of this object: no folder, and not the graph that `look` holds, new in every process."""
-        return {**vars(self), "look": None, "timings": None}
+        return {**vars(self), "look": None, "timings": None, "plan": self._plan_digest()}
 
     def __deepcopy__(self, _: Any) -> Partitioner:
         return self
@@ -81,9 +90,9 @@ class Partitioner(CustomPartitionerFn):
         parameters = kwargs.get("static_lifetime_input_indices") or ()
         tidy(gm)
         graph = read(gm, outputs, parameters)
-        writer = _Writer(gm, outputs, parameters)
+        writer = Writer(gm, outputs, parameters)
         measured = measure(gm, graph, self.setup, self.cost, TimingCache(self.timings))
-        decision = decide(graph, self.setup, measured.seconds)
+        decision = self._decide(graph, self.setup, measured)
         if self.look is not None:
             if modules := self._own(decision, writer, self.look, kwargs, measured):
                 return modules
@@ -93,11 +102,16 @@ class Partitioner(CustomPartitionerFn):
         record(decision, writer.looking, measured)
         return modules
 
+    def _decide(self, graph: JointGraph, setup: Setup, measured: Measured) -> Decision:
+        if self.plan is None:
+            return decide(graph, setup, measured.seconds)
+        return judged(self.plan, graph, setup, measured.seconds)
+
     def _own(
-        self, decision: Decision, writer: _Writer, look: Looker, arguments: dict[str, Any], measured: Measured
+        self, decision: Decision, writer: Writer, look: Looker, arguments: dict[str, Any], measured: Measured
     ) -> Modules | None:
         """Inductor's own partition, if the budget allows it."""
-        if self.setup.planner != "auto":
+        if self.setup.planner != "auto" or self.plan is not None:
             return None
         try:
             own = own_partition(writer.joint, decision, arguments, partial(writer.lower, look))
@@ -111,56 +125,32 @@ class Partitioner(CustomPartitionerFn):
         record(own.decision, writer.looking, measured)
         return own.modules
 
-    def _settle(self, decision: Decision, writer: _Writer, look: Looker, measured: Measured) -> Decision:
+    def _settle(self, decision: Decision, writer: Writer, look: Looker, measured: Measured) -> Decision:
         """The decision after a look at the lowered step; where it cannot be had, one with a wider margin."""
-        if decision.outcome is Outcome.OVER_BUDGET and decision.forecast.peak_bytes > _HOPELESS * decision.budget_bytes:
+        if decision.outcome is Outcome.OVER_BUDGET and decision.forecast.peak_bytes > HOPELESS * decision.budget_bytes:
             return decision
         given = decision.forecast.given_bytes
+        close = settle if self.plan is None else look_at
         try:
-            return settle(decision, self.setup.budget, lambda plan: writer.look(plan, look) + given)
+            return close(decision, self.setup.budget, lambda plan: writer.look(plan, look) + given)
         except Unseen as unseen:
             reason = f"{type(unseen.__cause__).__name__}: {unseen.__cause__}"
             log.warning("the lowered step could not be looked at, the budget rests on a forecast: %s", reason)
             log.debug("", exc_info=True)
             writer.looking.trouble = reason
-            setup = replace(self.setup, margin=UNCHECKED_MARGIN)
-            return decide(decision.problem.graph, setup, measured.seconds)
+            return self._decide(decision.problem.graph, replace(self.setup, margin=UNCHECKED_MARGIN), measured)
 
     def _check_budget(self, decision: Decision) -> None:
         if decision.outcome is not Outcome.OVER_BUDGET:
+            return
+        if self.plan is not None:
+            over_budget(decision, self.on_infeasible)
             return
         message = infeasible(decision)
         if self.on_infeasible == "error":
             floor = decision.lowered_bytes or decision.forecast.peak_bytes
             raise BudgetError(message, decision.budget_bytes, floor)
         warnings.warn(f"autockpt: {message}; running at the lowest peak", RuntimeWarning, stacklevel=2)
-
-
-class _Writer:
-    """Plans of one joint graph as modules, each written once."""
-
-    def __init__(self, gm: fx.GraphModule, outputs: int, parameters: Sequence[int]) -> None:
-        self.joint, self._outputs, self._parameters = gm, outputs, parameters
-        self._written: dict[Plan, Modules] = {}
-        self.looking = Looking()
-
-    def __call__(self, plan: Plan) -> Modules:
-        if plan not in self._written:
-            modules = split(self.joint, plan, self._outputs, self._parameters)
-            verify_modules(self.joint, plan, *modules)
-            mark_planned(*modules)
-            self._written[plan] = modules
-        return self._written[plan]
-
-    def look(self, plan: Plan, look: Looker) -> int:
-        started = time.perf_counter()
-        lowered = self.lower(look, self(plan))
-        self.looking.lowered[plan] = lowered
-        self.looking.seconds[plan] = time.perf_counter() - started
-        return lowered.peak_bytes
-
-    def lower(self, look: Looker, modules: Modules) -> Lowered:
-        return look(modules, self._outputs, mutations_returned(self.joint), self._parameters)
 
 
 def _step_aside(error: Exception) -> None:

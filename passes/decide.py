@@ -133,7 +133,7 @@ def decide(graph: JointGraph, setup: Setup, measured: Mapping[str, float] | None
 
 def _decide(problem: Problem, setup: Setup, started: float) -> Decision:
     frontier = Frontier(problem, setup.planner, setup.solve_seconds)
-    budget_bytes = _resolve(setup.budget, frontier)
+    budget_bytes = resolve(setup.budget, frontier)
     found = frontier.within(budget_bytes)
     chosen = found or frontier.lowest_known
     verify(frontier.problem, chosen.plan)
@@ -165,7 +165,8 @@ def pose(graph: JointGraph, setup: Setup, measured: Mapping[str, float] | None =
     )
 
 
-def _resolve(budget: Budget, frontier: Frontier) -> int:
+def resolve(budget: Budget, frontier: Frontier) -> int:
+    """A budget as bytes, parameters and inputs included."""
     if budget.total_bytes is not None:
         return budget.total_bytes
     if budget.free_bytes is not None:

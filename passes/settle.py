@@ -17,6 +17,8 @@ from autockpt.passes.plan import Plan
 ROUNDS = 3
 """Lowerings at most. The last one that is taken costs nothing: the compilation that follows finds it in the cache."""
 _UNUSED = 0.95
+HOPELESS = 1.1
+"""So many times the budget a forecast must be to be believed without a look."""
 
 
 class Unseen(Exception):

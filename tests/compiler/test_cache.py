@@ -22,7 +22,7 @@ import autockpt
 from torch._dynamo.utils import counters
 made = autockpt.decisions()[-1]
 hits, misses = (counters["inductor"][f"fxgraph_cache_{what}"] for what in ("hit", "miss"))
-plan = {"kept": sorted(made.plan.kept), "backward": list(made.plan.backward)}
+plan = {"kept": sorted(made.decision.plan.kept), "backward": list(made.decision.plan.backward)}
 print(json.dumps({"hits": hits, "misses": misses, **plan}))
 """
 

@@ -83,7 +83,8 @@ def test_an_option_like_no_other_is_answered_with_all_of_them(name: Any) -> None
         ("mode", "fastest", '"max-autotune"'),
         ("mode", ["default"], '"max-autotune"'),
         ("offload", True, "accepted is False"),
-        ("plan", "plan.json", "accepted is None"),
+        ("plan", "nowhere.json", "accepted is a plan, or the path of one"),
+        ("plan", 3, "accepted is a plan, or the path of one"),
     ],
 )
 def test_a_wrong_value_is_answered_with_its_name_itself_and_what_is_accepted(
@@ -100,10 +101,9 @@ def test_an_option_error_is_a_value_error() -> None:
     assert issubclass(OptionError, autockpt.AutockptError)
 
 
-@pytest.mark.parametrize(("name", "value"), [("offload", True), ("plan", "plan.json")])
-def test_what_is_to_come_is_not_supported_yet(name: str, value: Any) -> None:
-    with pytest.raises(OptionError, match=f"option {name}=.* is not supported yet"):
-        Options.parse({name: value})
+def test_what_is_to_come_is_not_supported_yet() -> None:
+    with pytest.raises(OptionError, match=r"option offload=.* is not supported yet"):
+        Options.parse({"offload": True})
 
 
 def test_a_profile_that_cannot_be_read_is_an_option_error(tmp_path: Path) -> None:
