@@ -1,8 +1,8 @@
 """Run the generated wrappers of a step on tensors without memory, and count storages as they come and go.
 
 Exact for what Inductor allocates, on any machine, for a device that is not here: the wrapper is the real one, its
-order of allocations and frees is the real one, only kernels do nothing. What an extern kernel allocates inside itself
-is added from `cost_models/workspace.py` and named.
+order of allocations and frees is the real one, only kernels do nothing. What an allocation takes beyond its bytes, and
+what an extern kernel allocates inside itself, is added by `device_memory.py`, the latter with its name.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_leaves
 
-from autockpt.cost_models.work import TensorSpec
-from autockpt.cost_models.workspace import workspace_bytes
+from autockpt.device_memory import DeviceMemory, memory_of
 from autockpt.wrappers import Wrapper
 
 
@@ -36,15 +35,17 @@ class Lowered:
     """Live between the two passes."""
     workspace: tuple[str, int] | None
     """The kernel at the peak that allocates inside itself, and how much of the peak that is."""
+    reserved_bytes: int = 0
+    """What torch's allocator takes from a GPU for it all, parameters and inputs too: segments, not tensors."""
 
 
 def dry_run(forward: Wrapper, backward: Wrapper, forward_outputs: int, threads: int) -> Lowered:
     """One step: the forward, then the backward, which lets go of what was kept as it goes."""
-    examples = [e for e in forward.examples if isinstance(e, torch.Tensor)]
-    on_cpu = all(example.device.type == "cpu" for example in examples)
-    live = _Live(threads if on_cpu else 0)
+    memory = memory_of(forward.examples, threads)
+    live = _Live(memory)
     with unset_fake_temporarily(), live, _counted(forward.code, live), _counted(backward.code, live):
-        results = list(forward.code.call([live.given(example) for example in forward.examples]))
+        inputs = [live.given(example) for example in forward.examples]
+        results = list(forward.code.call(list(inputs)))
         kept_bytes, first_peak = live.now, live.peak
         values = dict(zip(forward.results, results, strict=True))
         held = results[:forward_outputs]
@@ -54,20 +55,20 @@ def dry_run(forward: Wrapper, backward: Wrapper, forward_outputs: int, threads: 
         ]
         del results, values
         gradients = backward.code.call(arguments)
-        del held, gradients
-    return Lowered(live.peak, live.peak > first_peak, kept_bytes, live.workspace)
+        del held, gradients, inputs
+    return Lowered(live.peak, live.peak > first_peak, kept_bytes, live.workspace, memory.reserved_bytes)
 
 
 class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's class has no hints
     """Counts every storage from the moment it is made until nobody holds it."""
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, memory: DeviceMemory) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # as above
         self.now = self.peak = 0
         self.workspace: tuple[str, int] | None = None
-        self._threads = threads
-        """Of the CPU; 0 for another device, whose kernels' workspaces are not known."""
-        self._known: dict[int, int] = {}
+        self._memory = memory
+        self._known: dict[int, tuple[int, Any]] = {}
+        """Bytes that count, and the block that they are in."""
 
     def given(self, example: Any) -> Any:
         """An argument that is counted elsewhere."""
@@ -88,16 +89,19 @@ class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's clas
             return value
         storage = value.untyped_storage()
         if storage._cdata not in self._known:
-            self._track(storage, storage.nbytes())
-            self._grow(storage.nbytes(), None)
+            nbytes = self._memory.size(storage.nbytes())
+            self._track(storage, nbytes)
+            self._grow(nbytes, None)
         return value
 
     def _track(self, storage: torch.UntypedStorage, nbytes: int) -> None:
-        self._known[storage._cdata] = nbytes
+        self._known[storage._cdata] = nbytes, self._memory.take(storage.nbytes())
         weakref.finalize(storage, self._gone, storage._cdata)
 
     def _gone(self, key: int) -> None:
-        self.now -= self._known.pop(key, 0)
+        nbytes, block = self._known.pop(key, (0, None))
+        self.now -= nbytes
+        self._memory.give_back(block)
 
     def _grow(self, nbytes: int, workspace: tuple[str, int] | None) -> None:
         self.now += nbytes
@@ -108,17 +112,11 @@ class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's clas
         result = func(*args, **(kwargs or {}))
         for value in tree_leaves(result):
             self.made(value)
-        if self._threads and (scratch := _scratch(func, args, self._threads)):
+        if scratch := self._memory.scratch(func, args):
             self._grow(scratch, (str(func), scratch))
             self.now -= scratch
+            self._memory.give_back(self._memory.take(scratch))
         return result
-
-
-def _scratch(func: Any, args: Any, threads: int) -> int:
-    tensors = [value for value in tree_leaves(args) if isinstance(value, torch.Tensor)]
-    specs = tuple(TensorSpec(tuple(t.shape), str(t.dtype).removeprefix("torch."), t.element_size()) for t in tensors)
-    merged = not tensors or tensors[0].ndim != 4 or tensors[0].transpose(1, 2).is_contiguous()
-    return workspace_bytes(str(func), specs, threads, heads_merged=merged)
 
 
 def _hint(number: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a device has: all of it, and what is free now."""
+"""What a device has: all of it, what is free now, and what libraries will take of it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 
 import torch
+
+from autockpt.cost_models.cuda_workspace import cublas_bytes
 
 _CGROUP = Path("/sys/fs/cgroup")
 
@@ -22,6 +24,13 @@ def free_bytes(device: torch.device) -> int:
         free, _ = torch.cuda.mem_get_info(device)
         return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
     return min(_available(), _container_limit() - _container_use())
+
+
+def library_bytes(device: torch.device) -> int:
+    """What torch allocates for libraries beside any graph: cuBLAS has a workspace from its first matmul on."""
+    if device.type != "cuda":
+        return 0
+    return cublas_bytes(torch.cuda.get_device_capability(device), os.environ.get("CUBLAS_WORKSPACE_CONFIG"))
 
 
 def _available() -> int:

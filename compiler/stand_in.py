@@ -89,6 +89,7 @@ def _patches(profile: DeviceProfile, gpu: Gpu) -> list[Any]:
         patch.object(FakeTensorMode, "avoid_device_init", True),
         # Absent from a build without CUDA.
         patch.object(torch._C, "_cuda_getCurrentRawStream", lambda _: 0, create=True),
+        patch.object(torch._C, "_cuda_cudaCachingAllocator_is_enabled", lambda: True, create=True),
         *(patch.object(UniformValueConstantFolder, name, _on_cpu(name)) for name in folding),
     ]
 

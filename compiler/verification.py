@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
+from torch import fx
+from torch._inductor.compile_fx import compile_fx
+
+from autockpt.backend import precision_patches
 from autockpt.decisions import GraphDecision, decisions
 from autockpt.errors import BudgetError
 from autockpt.gradients import Comparison, References
 from autockpt.measure import measure_peak
 from autockpt.report import unused
 from autockpt.sizes import format_size
-from autockpt.training import load_training
+from autockpt.training import Training, load_training
 
 Progress = Callable[[str], None]
 TOLERANCE = 1e-5
@@ -60,24 +65,37 @@ class Verdict:
         return asdict(self) | {"forecast_error": self.forecast_error, "lowered_error": self.lowered_error}
 
 
-def verify_target(target: str, budgets: Sequence[int | float | str], progress: Progress) -> list[tuple[Verdict, str]]:
+def verify_target(
+    target: str,
+    budgets: Sequence[int | float | str],
+    progress: Progress,
+    settings: Mapping[str, Any] | None = None,
+    device: str | None = None,
+) -> list[tuple[Verdict, str]]:
     """A verdict for each budget, with the breakdown of its peak."""
     progress(f"{target}: plain Inductor")
-    plain = load_training(target, "inductor")
+    load = partial(load_training, target, settings=settings, device=device)
+    plain = load(plain_inductor)
     reference = References(plain)
     plain_bytes = measure_peak(plain.step, plain.device) + plain.given_bytes
     found = []
     for budget in budgets:
         progress(f"{target}: budget {budget}")
-        verdict, shown = _verify(target, budget, reference)
+        verdict, shown = _verify(Verdict(target, str(budget)), load, budget, reference)
         found.append((replace(verdict, plain_bytes=plain_bytes), shown))
     return found
 
 
-def _verify(target: str, budget: int | float | str, reference: References) -> tuple[Verdict, str]:
-    blank = Verdict(target, str(budget))
+def plain_inductor(gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
+    """As it is, but what is bf16 or fp16 is rounded where eager rounds it: autockpt compiles those so, and says so."""
+    return compile_fx(gm, list(inputs), config_patches=precision_patches(gm))
+
+
+def _verify(
+    blank: Verdict, load: Callable[..., Training], budget: int | float | str, reference: References
+) -> tuple[Verdict, str]:
     before = len(decisions())
-    training = load_training(target, "autockpt", options={"memory_budget": budget})
+    training = load("autockpt", options={"memory_budget": budget})
     started = time.perf_counter()
     try:
         training.step()

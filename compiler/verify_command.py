@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from autockpt.budget import check_budget
+from autockpt.settings import add_set, budget_argument, parse_settings
 from autockpt.verification import TOLERANCE, Verdict, verify_target
 from autockpt.verify_report import falls, markdown, summary, table
 
@@ -32,7 +32,15 @@ def add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "targets", nargs="+", metavar="SCRIPT.py:FACTORY", help="models to verify, or @FILE with one of them a line"
     )
     verify.add_argument(
-        "--budget", nargs="+", type=_budget, default=[0.0, 0.3, 0.6, 1.0], help="budgets (default 0.0 0.3 0.6 1.0)"
+        "--budget",
+        nargs="+",
+        type=budget_argument,
+        default=[0.0, 0.3, 0.6, 1.0],
+        help="budgets (default 0.0 0.3 0.6 1.0)",
+    )
+    add_set(verify)
+    verify.add_argument(
+        "--device", help="move model and inputs there, such as cuda (default: where the factory puts them)"
     )
     verify.add_argument("--steps", type=int, help="instead: so many budgets, evenly from 0.0 to 1.0")
     verify.add_argument("--jobs", type=int, default=1, help="models at a time, a process each (default 1)")
@@ -40,21 +48,6 @@ def add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     verify.add_argument("--json", metavar="FILE", help="write the verdicts to this file too")
     verify.add_argument("--markdown", metavar="FILE", help="write the table to this file too")
     verify.set_defaults(run=_run)
-
-
-def _budget(text: str) -> int | float | str:
-    value: int | float | str = text
-    for convert in (int, float):
-        try:
-            value = convert(text)
-            break
-        except ValueError:
-            continue
-    try:
-        check_budget(value)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} {error}") from None
-    return value
 
 
 def _run(parsed: argparse.Namespace) -> int:
@@ -67,7 +60,11 @@ def _run(parsed: argparse.Namespace) -> int:
         def show(text: str) -> None:
             progress.update(task, description=text)
 
-        pairs = _one(parsed.targets[0], budgets, show) if len(parsed.targets) == 1 else _many(parsed, budgets, show)
+        if len(parsed.targets) == 1:
+            settings = parse_settings(parsed.set)
+            pairs = verify_target(parsed.targets[0], budgets, show, settings, parsed.device)
+        else:
+            pairs = _many(parsed, budgets, show)
     verdicts = [verdict for verdict, _ in pairs]
     console.print(table(verdicts))
     for verdict, details in pairs:
@@ -90,10 +87,6 @@ def _as_json(verdict: Verdict, details: str) -> dict[str, object]:
     return verdict.as_json() | {"details": details}
 
 
-def _one(target: str, budgets: Sequence[int | float | str], show: Callable[[str], None]) -> list[tuple[Verdict, str]]:
-    return verify_target(target, budgets, show)
-
-
 def _many(
     parsed: argparse.Namespace, budgets: Sequence[int | float | str], show: Callable[[str], None]
 ) -> list[tuple[Verdict, str]]:
@@ -105,7 +98,9 @@ def _many(
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "verdicts.json"
             command = [sys.executable, "-m", "autockpt", "verify", target, "--json", str(file), "--budget"]
-            finished = subprocess.run([*command, *map(str, budgets)], capture_output=True, text=True, check=False)
+            command += [*map(str, budgets), *(["--set", *parsed.set] if parsed.set else [])]
+            command += ["--device", parsed.device] if parsed.device else []
+            finished = subprocess.run(command, capture_output=True, text=True, check=False)
             rows = json.loads(file.read_text()) if file.exists() else []
         done += 1
         show(f"{done} of {len(parsed.targets)} models, last {target}")

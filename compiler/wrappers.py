@@ -87,10 +87,15 @@ def _wrapper(module: fx.GraphModule, examples: list[Any], compile: Callable[...,
     results = [node.name if isinstance(node, fx.Node) else None for node in _results(module)]
     loader = Loader(codecache.PyCodeCache.load_by_key_path)
     with patch.object(codecache.PyCodeCache, "load_by_key_path", loader):
-        compile(module, examples)
+        compile(module, [_apart(example) for example in examples])
     if len(loader.loaded) != 1:
         raise NotLowered(f"Inductor wrote {len(loader.loaded)} modules for this pass, not one")
     return Wrapper(loader.loaded[0], arguments, results, examples)
+
+
+def _apart(example: Any) -> Any:
+    """Inductor marks tensors of a GPU that keep their address, and marks are in its cache's keys: these have none."""
+    return example.detach() if isinstance(example, torch.Tensor) else example
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from autockpt.cost_models import DeviceProfile, TensorSpec, Work, seconds_of, work_of, workspace_bytes
+from autockpt.cost_models.cuda_workspace import cuda_workspace_bytes
 from autockpt.cost_models.roofline import arithmetic_seconds
 from autockpt.passes.joint import JointGraph, Kind, Value
 from autockpt.passes.plan import Lowering
@@ -58,13 +59,15 @@ def specs_around(graph: JointGraph, value: Value) -> tuple[Specs, Specs]:
 
 def find_workspaces(graph: JointGraph, threads: int) -> Mapping[str, int]:
     """Scratch bytes of every operation that has some."""
-    found = {}
-    for value in graph.values:
-        if value.kind is Kind.EXTERN and value.device == "cpu" and value.inputs:
-            first = graph.by_name[value.inputs[0]]
-            merged = first.operator.startswith(("aten.permute.", "aten.transpose."))
-            inputs, _ = specs_around(graph, value)
-            scratch = workspace_bytes(value.operator, inputs, threads, heads_merged=merged)
-            if scratch:
-                found[value.name] = scratch
-    return found
+    running = (value for value in graph.values if value.kind is Kind.EXTERN and value.inputs)
+    found = {value.name: _scratch(graph, value, threads) for value in running}
+    return {name: scratch for name, scratch in found.items() if scratch}
+
+
+def _scratch(graph: JointGraph, value: Value, threads: int) -> int:
+    inputs, _ = specs_around(graph, value)
+    if value.device != "cpu":
+        return cuda_workspace_bytes(value.operator, inputs)
+    first = graph.by_name[value.inputs[0]]
+    merged = first.operator.startswith(("aten.permute.", "aten.transpose."))
+    return workspace_bytes(value.operator, inputs, threads, heads_merged=merged)

@@ -12,6 +12,7 @@ from torch import fx
 from torch.utils import _pytree as pytree
 from torch.utils.checkpoint import CheckpointPolicy
 
+from autockpt.cost_models.caching_allocator import allocated_bytes
 from autockpt.passes.inner import inner_work
 from autockpt.passes.joint import JointGraph, Kind, Role, Source, Trait, Value
 from autockpt.passes.no_collection import no_collection
@@ -180,8 +181,14 @@ class _Storages:
             return ""
         owner = next(iter(owners), "")
         if owner == node.name:
-            self.bytes[owner] = hint(keys[0][1].untyped_storage().nbytes())
+            self.bytes[owner] = _taken_by(keys[0][1])
         return owner
+
+
+def _taken_by(tensor: torch.Tensor) -> int:
+    """Bytes that a tensor takes where it is. Small ones of a GPU, attention's random state, are traced on meta."""
+    nbytes = hint(tensor.untyped_storage().nbytes())
+    return nbytes if tensor.device.type == "cpu" else allocated_bytes(nbytes)
 
 
 def _base_of(node: fx.Node) -> fx.Node | None:

@@ -19,12 +19,12 @@ from autockpt.wrappers import Joint, Wrapper, lower_step
 FLOATS = 4
 
 
-def wrapper(source: str, arguments: dict[str, int], results: list[str]) -> Wrapper:
+def wrapper(source: str, arguments: dict[str, int], results: list[str], device: str = "cpu") -> Wrapper:
     """A wrapper as Inductor writes them; arguments are vectors of so many floats."""
     code = ModuleType("drawn_by_hand")
     code.__dict__.update(torch=torch, empty_strided_cpu=None)
     exec(source, code.__dict__)
-    examples: list[Any] = [torch.empty(size) for size in arguments.values()]
+    examples: list[Any] = [torch.empty(size, device=device) for size in arguments.values()]
     return Wrapper(code, list(arguments), list(results), examples)
 
 
@@ -79,6 +79,15 @@ def test_what_a_kernel_allocates_inside_itself_is_added_and_named() -> None:
     forward = wrapper(FORWARD.replace("1000", "10"), {"x": 10_000}, ["loss", "x", "a"])
     seen = dry_run(forward, wrapper(source, {"x": 10_000, "a": 100, "t": 1}, ["g"]), 1, threads=1)
     assert seen.workspace == ("aten.convolution_backward.default", 2 * FLOATS * 4 * 4 * 3 * 3)
+
+
+def test_on_a_gpu_allocations_are_multiples_of_512_bytes_in_segments_of_2_mebibytes() -> None:
+    forward = wrapper(FORWARD, {"x": 10_000}, ["loss", "x", "a"], device="meta")
+    backward = wrapper(BACKWARD, {"x": 10_000, "a": 100, "t": 1}, ["g"], device="meta")
+    seen = dry_run(forward, backward, 1, threads=1)
+    assert seen.peak_bytes == 512 + 4096 + 512
+    assert seen.kept_bytes == 512 + 512
+    assert seen.reserved_bytes == 2 * 2**20
 
 
 def test_a_step_whose_kernels_are_timed_while_it_is_lowered_is_not_lowered_early() -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from autockpt import verification
+from autockpt import training, verification
 from autockpt.cli import main
 from autockpt.gradients import Comparison, difference
+from autockpt.training import load_training
 from autockpt.verification import Verdict, verify_target
 from autockpt.verify_report import cells, falls, summary
 
@@ -104,6 +105,19 @@ def test_a_wrong_budget_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> N
         main(["verify", "models.py:net", "--budget", "1.5"])
     assert caught.value.code == 2
     assert "1.5" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_device_that_is_not_here_is_one_sentence(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", f"{script}:small", "--device", "cuda"]) == 2
+    assert "there is no device 'cuda' here" in capsys.readouterr().err
+
+
+def test_model_and_inputs_are_moved_to_the_device(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "is_here", lambda device: True)
+    moved = load_training(f"{script}:small", device="meta")
+    tensors = [*moved.model.parameters(), *moved.inputs]
+    assert {tensor.device.type for tensor in tensors} == {"meta"}
 
 
 @pytest.mark.inductor
