@@ -18,7 +18,7 @@ from report_sample import sample_report
 from torch.cuda._memory_viz import segsum, trace
 
 from autockpt.first_fit import rounded
-from autockpt.memory_snapshot import memory_snapshot, save_snapshot
+from autockpt.memory_snapshot import memory_snapshot, snapshot_bytes
 from autockpt.whole_step import turns
 
 VIEWER_READS = {
@@ -127,9 +127,8 @@ def test_one_category_is_unknown_without_which_the_viewer_fails_to_start() -> No
     assert "unknown" in {event["category"] for event in memory_snapshot(sample_report())["device_traces"][0]}
 
 
-def test_the_file_holds_nothing_but_plain_values_that_the_viewer_reads(tmp_path: Path) -> None:
-    save_snapshot(sample_report(), tmp_path / "snapshot.pickle")
-    data = (tmp_path / "snapshot.pickle").read_bytes()
+def test_the_file_holds_nothing_but_plain_values_that_the_viewer_reads() -> None:
+    data = snapshot_bytes(sample_report())
     assert NoClasses(io.BytesIO(data)).load() == memory_snapshot(sample_report())
     assert {opcode.name for opcode, _, _ in pickletools.genops(data)} <= VIEWER_READS
     assert data == pickle.dumps(memory_snapshot(sample_report()), protocol=4)
@@ -142,7 +141,7 @@ def test_a_step_of_nothing_is_a_snapshot_too() -> None:
 
 @pytest.mark.parametrize("plot", ["trace_plot", "segment_plot"])
 def test_it_opens_with_the_tool_of_torch(plot: str, tmp_path: Path) -> None:
-    save_snapshot(sample_report(), tmp_path / "snapshot.pickle")
+    (tmp_path / "snapshot.pickle").write_bytes(snapshot_bytes(sample_report()))
     command = [sys.executable, "-m", "torch.cuda._memory_viz", plot, "snapshot.pickle", "-o", "plot.html"]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
