@@ -38,6 +38,15 @@ struct TracingHooks final : at::CUDAHooksInterface {
   bool isBuilt() const override { return true; }
   bool hasCUDA() const override { return true; }
   bool hasPrimaryContext(DeviceIndex) const override { return false; }
+  // Convolutions are cuDNN's, whose results are channels-last where what they read is.
+  bool hasCuDNN() const override { return true; }
+  bool compiledWithCuDNN() const override { return true; }
+  bool supportsDilatedConvolutionWithCuDNN() const override { return true; }
+  bool supportsDepthwiseConvolutionWithCuDNN() const override { return true; }
+  bool supportsBFloat16ConvolutionWithCuDNNv8() const override { return true; }
+  long versionCuDNN() const override { return 91000; }
+  long versionRuntimeCuDNN() const override { return 91000; }
+  double batchnormMinEpsilonCuDNN() const override { return 0.0; }
 };
 
 bool has_flash = true;  // from sm80 on

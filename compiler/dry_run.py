@@ -49,13 +49,16 @@ def dry_run(forward: Wrapper, backward: Wrapper, forward_outputs: int, threads: 
         kept_bytes, first_peak = live.now, live.peak
         values = dict(zip(forward.results, results, strict=True))
         held = results[:forward_outputs]
-        arguments = [
-            values[name] if name in values else live.made(live.blank(example))
+        # Whoever calls the backward holds the tangents until it returns.
+        tangents = {
+            name: live.made(live.blank(example))
             for name, example in zip(backward.arguments, backward.examples, strict=True)
-        ]
+            if name not in values
+        }
+        arguments = [values[name] if name in values else tangents[name] for name in backward.arguments]
         del results, values
         gradients = backward.code.call(arguments)
-        del held, gradients, inputs
+        del held, tangents, gradients, inputs
     return Lowered(live.peak, live.peak > first_peak, kept_bytes, live.workspace, memory.reserved_bytes)
 
 

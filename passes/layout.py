@@ -1,4 +1,4 @@
-"""Copies that Inductor makes on the CPU because its convolutions run channels-last."""
+"""Copies that Inductor makes because its convolutions run channels-last: on the CPU always, on a GPU where it likes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from autockpt.passes.joint import JointGraph, Kind, Value
 from autockpt.passes.plan import Lowering
 
 _CONVOLUTION = "aten.convolution"
+_NODES_EACH = 300
+_SMALL = 64
+"""Channels, up to which a GPU's convolutions stay as they are."""
 _RESHAPES = ("aten.view.default", "aten._unsafe_view.default", "aten.reshape.default")
 
 
@@ -16,15 +19,39 @@ def copied_bytes(graph: JointGraph, lowering: Lowering) -> int:
 
     Counted as live through the whole step, which is a little more than true. Loops write channels-last at once.
     """
-    if lowering is Lowering.EAGER:
+    if lowering is Lowering.EAGER or not _lays_out(graph):
         return 0
-    operands = {
-        name: graph.by_name[name]
-        for value in graph.values
-        if value.operator.startswith("aten.convolution.") and value.device == "cpu"
-        for name in (value.operands or value.inputs)[:2]
-    }
+    operands = {operand.name: operand for value in _convolutions(graph) for operand in _operands(graph, value)}
     return sum(graph.bytes_of(o.name) for o in operands.values() if o.role.is_given and _changes(o))
+
+
+def _lays_out(graph: JointGraph) -> bool:
+    """torch._inductor.graph.GraphLowering.decide_layout_opt: what it found faster on a GPU, and the CPU's always."""
+    convolutions = _convolutions(graph)
+    if all(value.device == "cpu" for value in convolutions):
+        return bool(convolutions)
+    if len(graph.required_forward) >= _NODES_EACH * len(convolutions):
+        return False
+    shapes = [_shapes(graph, value) for value in convolutions]
+    grouped = any(channels > within > 1 for channels, _, within, _ in shapes)
+    narrowing = any(2 * out <= within and kernel > 1 for _, out, within, kernel in shapes)
+    small = all(out <= _SMALL and within <= _SMALL for _, out, within, _ in shapes)
+    return not (grouped or narrowing or small)
+
+
+def _convolutions(graph: JointGraph) -> list[Value]:
+    return [value for value in graph.values if value.operator.startswith("aten.convolution.")]
+
+
+def _operands(graph: JointGraph, convolution: Value) -> list[Value]:
+    """What it is of, and its weight."""
+    return [graph.by_name[name] for name in (convolution.operands or convolution.inputs)[:2]]
+
+
+def _shapes(graph: JointGraph, convolution: Value) -> tuple[int, int, int, int]:
+    """Channels in and out, those in that one of a group reads, and the kernel's height."""
+    image, weight = (operand.spec.shape if operand.spec else (0, 0, 0) for operand in _operands(graph, convolution))
+    return int(image[1]), int(weight[0]), int(weight[1]), int(weight[2])
 
 
 def copied_views(graph: JointGraph) -> frozenset[str]:
