@@ -39,9 +39,9 @@ BUDGETS = (0.0, 0.5, 1.0)
 ROUNDS = 20
 
 
-def gpt_bfloat16() -> Any:
+def gpt_bfloat16(layers: int = 4, batch: int = 16, seq: int = 512) -> Any:
     """With dropout, and by flash attention."""
-    model, inputs = gpt8(layers=4, dropout=0.1, batch=16, seq=512)
+    model, inputs = gpt8(layers=layers, dropout=0.1, batch=batch, seq=seq)
     return model.to(torch.bfloat16), inputs
 
 

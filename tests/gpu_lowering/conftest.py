@@ -1,0 +1,60 @@
+"""Where these tests can run, the processes that they share, and their closing lines."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+
+import pytest
+import torch
+from gpu_lowering.jobs import CUBINS, RUNS, Jobs, kernels
+
+TRITON, TORCH = "3.7.1", "2.13"
+_JOBS = pytest.StashKey[Jobs]()
+
+
+def why_not() -> str:
+    """Empty where nothing is missing. The tests reach into both libraries, and are of these versions."""
+    try:
+        triton = version("triton")
+    except PackageNotFoundError:
+        return "triton is not installed: pip install 'autockpt[gpu-test]'"
+    if triton != TRITON:
+        return f"triton is {triton}, these tests are written for {TRITON}"
+    if not torch.__version__.startswith(TORCH):
+        return f"torch is {torch.__version__}, these tests are written for {TORCH}"
+    if torch.version.cuda is not None:
+        return "this build of torch has CUDA: `python examples/check_gpu.py` checks a GPU that is here"
+    return "" if shutil.which("g++") or shutil.which("clang++") else "no C++ compiler was found"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    reason = why_not()
+    for item in items:
+        if item.get_closest_marker("gpu_lowering") and reason:
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session")
+def jobs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
+    """Those that the selected tests name, all started at once."""
+    named = (getattr(item, "callspec", None) for item in request.session.items)
+    asked = {str(spec.params["job"]) for spec in named if spec is not None and "job" in spec.params}
+    started = Jobs(asked, tmp_path_factory.mktemp("gpu_lowering"))
+    request.config.stash[_JOBS] = started
+    yield started
+    started.close()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    started = terminalreporter.config.stash.get(_JOBS, None)
+    if started is None:
+        return
+    done = started.done()
+    ran = [result for name, result in done.items() if name in RUNS]
+    launches = sum(len(facts["launched"]) for result in ran for facts in result)
+    compiled = [f"{len(done[name])} for {name}" for name in CUBINS if name in done]
+    terminalreporter.section("kernels written for a GPU")
+    terminalreporter.line(f"ran in Triton's interpreter: {len(kernels(ran))} kernels, {launches} launches")
+    terminalreporter.line(f"compiled to binaries: {', '.join(compiled) or 'none'}")

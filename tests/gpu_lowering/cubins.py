@@ -1,0 +1,63 @@
+"""The sources that ran in the interpreter, compiled for GPUs by the compiler and the assembler that Triton ships."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import triton
+from torch._inductor.codecache import PyCodeCache
+from torch._inductor.runtime import triton_helpers
+from triton.backends.compiler import GPUTarget
+from triton.compiler.compiler import ASTSource
+
+from autockpt.gpus import gpu_of
+from autockpt.triton_stand_in import triton_stand_in
+
+_TOOL = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
+_MACHINE = slice(18, 20)
+"""Where an ELF file says what it is for."""
+GPUS = {80: "a100-80gb", 90: "h100-sxm"}
+
+
+def compile_all(sources: str, architecture: int) -> list[dict[str, Any]]:
+    """Every kernel in a file of sources, as it would be launched first."""
+    gpu = gpu_of(GPUS[architecture])[0]
+    # Each source asks for the driver of the GPU that is here.
+    with triton_stand_in(gpu), patch.object(triton_helpers, "set_driver_to_gpu", lambda: None):
+        wanted = json.loads(Path(sources).read_text()).items()
+        return [{"digest": digest} | _compile(name, source, architecture) for digest, (name, source) in wanted]
+
+
+def _compile(name: str, source: str, architecture: int) -> dict[str, Any]:
+    tuner = getattr(PyCodeCache.load(source), name)
+    config = tuner.configs[0]
+    meta = tuner._create_compile_meta(config)
+    compiled = triton.compile(
+        ASTSource(tuner.fn, meta["signature"], meta["constants"], meta["configs"][0]),
+        target=GPUTarget("cuda", architecture, 32),
+        options=tuner._create_compile_options(config, meta),
+    )
+    binary = compiled.asm["cubin"]
+    target = re.search(r"\.target (\w+)", compiled.asm["ptx"])
+    return {
+        "name": name,
+        "target": target[1] if target else "",
+        "elf": binary[:4] == b"\x7fELF",
+        "machine": int.from_bytes(binary[_MACHINE], "little"),
+        "shared": compiled.metadata.shared,
+    } | _usage(binary)
+
+
+def _usage(binary: bytes) -> dict[str, int]:
+    """Registers, and bytes that did not fit into them."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(binary)
+        file.flush()
+        shown = subprocess.run([_TOOL, "-res-usage", file.name], capture_output=True, text=True, check=True).stdout
+    return {what.lower(): int(number) for what, number in re.findall(r"(REG|LOCAL):(\d+)", shown)}

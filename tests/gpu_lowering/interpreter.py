@@ -1,0 +1,118 @@
+"""Triton's interpreter, completed: CUDA's own library, bfloat16 that rounds, poisoned memory, a record of launches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import torch
+import triton.language as tl
+from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+from triton.language.extra import libdevice
+from triton.runtime import interpreter
+from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, interpreter_builder
+
+_OTHER_NAMES = {"nearbyint": torch.round, "fast_tanhf": torch.tanh, "pow": torch.pow, "rint": torch.round}
+_POISON = 1
+"""In the place of NaN, for what has none; as an index it stays inside."""
+
+
+@dataclass
+class Launches:
+    """Every kernel that a step launches, by name, in order; one of them may be left out."""
+
+    names: list[str] = field(default_factory=list)
+    left_out: int | None = None
+
+    def restart(self, left_out: int | None = None) -> None:
+        self.names, self.left_out = [], left_out
+
+    def skips(self, name: str) -> bool:
+        self.names.append(name)
+        return self.left_out == len(self.names) - 1
+
+
+@contextmanager
+def interpreted() -> Iterator[Launches]:
+    """Code that was written for CUDA runs on the CPU's memory."""
+    launches = Launches()
+    run = CachingAutotuner.run
+
+    def recorded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return None if launches.skips(self.fn.__name__) else run(self, *args, **kwargs)
+
+    # As Inductor compiles them: without checks of every sum of integers.
+    options = replace(interpreter_builder.options, sanitize_overflow=False)
+    functions = {name: _lifted(function) for name, function in _library().items()}
+    with (
+        _spoken(),
+        patch.object(CachingAutotuner, "run", recorded),
+        patch.multiple(libdevice, **functions),
+        patch.object(InterpreterBuilder, "cast_impl", _rounding(InterpreterBuilder.cast_impl)),
+        patch.object(interpreter_builder, "options", options),
+        patch.object(torch._C._dynamo.guards, "_empty_strided_cuda", poisoned),
+    ):
+        yield launches
+
+
+@contextmanager
+def _spoken() -> Iterator[None]:
+    """The language interpreted all along: it would be patched anew for every function that a kernel calls."""
+    whole = SimpleNamespace(__globals__={"language": tl, "core": tl.core})
+    scope = interpreter._patch_lang(whole)
+    with patch.object(interpreter, "_patch_lang", lambda _: interpreter._LangPatchScope()):
+        yield
+    scope.restore()
+
+
+def poisoned(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
+    """What is read before it is written to shows in every result that depends on it."""
+    tensor = torch.empty_strided(size, stride, dtype=dtype)
+    return tensor.fill_(float("nan") if dtype.is_floating_point else _POISON)
+
+
+def _rounding(cast: Callable[..., Any]) -> Callable[..., Any]:
+    """The interpreter cuts the last bits off a bfloat16, and takes an integer for its bits; hardware rounds to even."""
+
+    def rounded(self: Any, source: Any, wanted: Any) -> Any:
+        if wanted.scalar == tl.bfloat16:
+            numbers = torch.from_numpy(np.array(source.data, dtype=np.float32)).to(torch.bfloat16)
+            return TensorHandle(numbers.view(torch.int16).numpy().view(np.uint16), tl.bfloat16)
+        return cast(self, source, wanted)
+
+    return rounded
+
+
+def _library() -> dict[str, Callable[..., torch.Tensor]]:
+    """libdevice's functions are empty in the interpreter; torch has most of them under the same name."""
+    names = [name for name in vars(libdevice) if not name.startswith("_")]
+    same = {name: getattr(torch, name) for name in names if hasattr(torch, name)}
+    return same | {name: function for name, function in _OTHER_NAMES.items() if name in names}
+
+
+def _lifted(function: Callable[..., torch.Tensor]) -> Callable[..., Any]:
+    """A function of torch's tensors as one of the interpreter's."""
+
+    def call(*args: Any) -> Any:
+        first = next(argument for argument in args if isinstance(argument, tl.tensor))
+        result = function(*map(_as_torch, args))
+        if result.dtype != torch.bool:
+            return tl.tensor(TensorHandle(result.numpy(), first.type.scalar), first.type)
+        # CUDA has no truth values: these functions return integers.
+        handle = TensorHandle(result.to(torch.int32).numpy(), tl.int32)
+        return tl.tensor(handle, tl.block_type(tl.int32, first.type.shape) if first.type.is_block() else tl.int32)
+
+    return call
+
+
+def _as_torch(argument: Any) -> torch.Tensor:
+    return (
+        torch.from_numpy(np.asarray(argument.handle.data))
+        if isinstance(argument, tl.tensor)
+        else torch.tensor(argument)
+    )

@@ -1,0 +1,87 @@
+"""Three blocks: small ones for an interpreter that runs every program of a kernel in Python, large ones to weigh."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+Masks = Sequence[Tensor] | None
+DROPPED = 0.5
+
+
+class Transformer(nn.Module):
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm_attention, self.norm_mlp = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x: Tensor, masks: Masks = None) -> tuple[Tensor, ...]:
+        qkv = self.qkv(self.norm_attention(x)).unflatten(2, (3, self.heads, -1))
+        query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True)
+        x = x + self.out(mixed.transpose(1, 2).flatten(2))
+        return (x + self.down(F.gelu(self.up(self.norm_mlp(x)))),)
+
+
+class Convolution(nn.Module):
+    """Two convolutions with their batch norms, which write their statistics in the step, and a way around them."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.first, self.second = (nn.Conv2d(channels, channels, 3, padding=1, bias=False) for _ in range(2))
+        self.norm_first, self.norm_second = nn.BatchNorm2d(channels), nn.BatchNorm2d(channels)
+
+    def forward(self, x: Tensor, masks: Masks = None) -> tuple[Tensor, ...]:
+        inner = F.silu(self.norm_first(self.first(x)))
+        return (F.silu(x + self.norm_second(self.second(inner))),)
+
+
+class Dropout(nn.Module):
+    """What is dropped is also returned, so that each mask can be read off: nothing else in it is ever zero.
+
+    Its biases have sums over all rows for gradients, so that a mask that is drawn again is drawn by a kernel of
+    another shape than the first.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x: Tensor, masks: Masks = None) -> tuple[Tensor, ...]:
+        first = drop(torch.exp(self.up(self.norm(x))), masks[0] if masks else None)
+        second = drop(torch.exp(self.down(first / first.shape[-1])), masks[1] if masks else None)
+        return x + second, first.detach(), second.detach()
+
+
+def drop(x: Tensor, mask: Tensor | None) -> Tensor:
+    """By chance, or what a mask says."""
+    return F.dropout(x, DROPPED) if mask is None else x * mask / (1 - DROPPED)
+
+
+@dataclass(frozen=True)
+class Block:
+    build: Callable[[], nn.Module]
+    shape: tuple[int, ...]
+
+    def __call__(self, dtype: torch.dtype = torch.float32) -> tuple[nn.Module, tuple[Tensor]]:
+        return self.build().to(dtype), (torch.randn(self.shape, dtype=dtype).requires_grad_(),)
+
+
+SMALL = {
+    "transformer": Block(partial(Transformer, 32, heads=2), (2, 16, 32)),
+    "convolution": Block(partial(Convolution, 8), (2, 8, 8, 8)),
+    "dropout": Block(partial(Dropout, 32), (32, 32)),
+}
+LARGE = {
+    "transformer": Block(partial(Transformer, 1024, heads=16), (8, 1024, 1024)),
+    "convolution": Block(partial(Convolution, 128), (16, 128, 64, 64)),
+    "dropout": Block(partial(Dropout, 1024), (8192, 1024)),
+}

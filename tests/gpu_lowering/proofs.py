@@ -1,0 +1,110 @@
+"""What is shown of code written for a GPU by running it here. Each proof has a process of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import torch
+import torch._functorch.config as functorch_config
+import torch._inductor.config as inductor_config
+from gpu_lowering.interpreter import Launches, interpreted
+from gpu_lowering.judge import Judge
+from gpu_lowering.lowering import Lowered, gpu, lower
+from gpu_lowering.models import SMALL
+from torch._inductor.codegen.triton import TritonOverrides
+
+from autockpt.passes import pins
+
+_DEVICE = re.compile(r"DeviceProperties\(type='(\w+)'")
+Facts = dict[str, Any]
+
+
+def run(model: str, dtype: str, budgets: Sequence[float], controlled: Sequence[float] = ()) -> list[Facts]:
+    """One block, lowered within each budget and run; in controlled ones also without each of its launches in turn."""
+    with _stage() as (device, launches):
+        found = []
+        for budget in budgets:
+            judge, lowered = _lowered(model, getattr(torch, dtype), {"memory_budget": budget}, device)
+            facts = _run(judge, lowered, launches)
+            if budget in controlled:
+                facts["missed"] = _missed(judge, lowered, launches)
+            found.append(facts | {"budget": budget})
+    return found
+
+
+def _missed(judge: Judge, lowered: Lowered, launches: Launches) -> list[str]:
+    """The launches that can be left out and nobody notices."""
+    missed = []
+    for number, name in enumerate(list(launches.names)):
+        launches.restart(left_out=number)
+        if judge.is_right(lowered):
+            missed.append(name)
+    return missed
+
+
+def draw_again(budget: float) -> dict[str, Facts]:
+    """Masks that are drawn twice: by a planner of ours without its rule, with care, and by torch's own budget."""
+    careless = [rule for rule in pins._RULES if rule is not pins.seeded]
+    options = {"memory_budget": budget}
+    alike = patch.object(TritonOverrides, "_can_use_4x_random", staticmethod(lambda: False))
+    with _stage() as (device, launches):
+        with patch.object(pins, "_RULES", careless):
+            found = {"careless": _run(*_lowered("dropout", torch.float32, options, device), launches)}
+            # What is patched is in no cache's key.
+            with alike, inductor_config.patch(force_disable_caches=True):
+                found["careful"] = _run(*_lowered("dropout", torch.float32, options, device), launches)
+        with functorch_config.patch(activation_memory_budget=budget):
+            found["torch"] = _run(*_lowered("dropout", torch.float32, None, device), launches)
+    return found
+
+
+@contextmanager
+def _stage() -> Iterator[tuple[torch.device, Launches]]:
+    with gpu() as device, interpreted() as launches:
+        yield device, launches
+
+
+def _lowered(model: str, dtype: torch.dtype, options: Any, device: torch.device) -> tuple[Judge, Lowered]:
+    """By us within a budget, or by plain Inductor where there are no options."""
+    torch.manual_seed(0)
+    block, inputs = SMALL[model](dtype)
+    backend = "inductor" if options is None else "autockpt"
+    return Judge(block, *inputs), lower(block, inputs, device, backend, options)
+
+
+def _run(judge: Judge, lowered: Lowered, launches: Launches) -> Facts:
+    launches.restart()
+    found, eager, shares = judge.errors(lowered)
+    _, backward = lowered.wrappers
+    decision = lowered.decision
+    return {
+        "errors": found,
+        "eager": eager,
+        "close": judge.is_close(found, eager),
+        "shares": shares,
+        "launched": launches.names,
+        "written": lowered.calls,
+        "kernels": {name: _digest(source) for name, source in lowered.kernels.items()},
+        "sources": {_digest(source): [name.split()[1], source] for name, source in lowered.kernels.items()},
+        "devices": sorted({device for wrapper in lowered.wrappers for device in _DEVICE.findall(wrapper)}),
+        "seeds in backward": backward.count("aten.randint"),
+        "numbers in backward": backward.count("tl.rand(") + backward.count("rand4x("),
+        "found in cache": lowered.found_in_cache,
+        "trouble": decision.looking.trouble if decision else "",
+        "method": decision.decision.candidate.method if decision else "",
+        "recomputed": len(_recomputed(decision)) if decision else 0,
+    }
+
+
+def _recomputed(decision: Any) -> set[str]:
+    values = decision.decision.problem.graph.by_name
+    return {name for name in decision.decision.plan.backward if values[name].role.value == "forward"}
+
+
+def _digest(source: str) -> str:
+    return hashlib.sha256(source.encode()).hexdigest()

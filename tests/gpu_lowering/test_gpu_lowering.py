@@ -1,0 +1,93 @@
+"""The GPU's path without a GPU: code written for CUDA runs in Triton's interpreter, and compiles to real binaries.
+
+`backend="autockpt"` lowers forward and backward for a CUDA device that is not there. The wrappers and kernels that it
+writes run on the CPU's memory, which is poisoned, and are judged by float64. Not shown: what only hardware can show.
+"""
+
+from __future__ import annotations
+
+import pytest
+from gpu_lowering.jobs import BUDGETS, CUBINS, RUNS, Jobs, kernels
+
+pytestmark = pytest.mark.gpu_lowering
+each_run = pytest.mark.parametrize("job", RUNS)
+CUDA = 190
+"""The machine of an ELF file for NVIDIA's GPUs."""
+
+
+@each_run
+@pytest.mark.parametrize("number", range(len(BUDGETS)), ids=[f"budget {budget}" for budget in BUDGETS])
+def test_results_are_as_close_to_float64_as_eagers(job: str, number: int, jobs: Jobs) -> None:
+    facts = jobs[job][number]
+    assert facts["devices"] == ["cuda"]
+    assert facts["close"], list(zip(facts["errors"], facts["eager"], strict=True))
+
+
+@each_run
+def test_every_launch_that_was_written_was_made_and_no_kernel_left_out(job: str, jobs: Jobs) -> None:
+    for facts in jobs[job]:
+        assert len(facts["launched"]) == facts["written"] > 0
+        assert set(facts["launched"]) == {name.split()[1] for name in facts["kernels"]}
+
+
+@each_run
+def test_a_lower_budget_computes_more_again(job: str, jobs: Jobs) -> None:
+    lowest, _, fastest = jobs[job]
+    assert lowest["recomputed"] > fastest["recomputed"]
+
+
+@each_run
+def test_a_plan_that_was_looked_at_is_not_lowered_a_second_time(job: str, jobs: Jobs) -> None:
+    for facts in jobs[job]:
+        assert facts["trouble"] == ""
+        assert facts["found in cache"] >= 2
+
+
+@pytest.mark.parametrize("job", [name for name in RUNS if "float32" in name])
+def test_leaving_out_any_launch_is_noticed(job: str, jobs: Jobs) -> None:
+    lowest = jobs[job][0]
+    assert len(lowest["launched"]) > 5
+    assert lowest["missed"] == []
+
+
+@pytest.mark.parametrize("job", [name for name in RUNS if "dropout" in name])
+def test_gradients_are_those_of_the_very_mask_that_was_drawn(job: str, jobs: Jobs) -> None:
+    for facts in jobs[job]:
+        assert facts["shares"] == pytest.approx([0.5, 0.5], abs=0.1)
+        assert facts["close"]
+        assert facts["seeds in backward"] == facts["numbers in backward"] == 0
+
+
+@pytest.mark.parametrize("job", ["draw again"])
+def test_a_mask_that_is_drawn_again_is_noticed(job: str, jobs: Jobs) -> None:
+    """A planner without its rule draws again from the same seed, in a kernel of another shape: other numbers."""
+    found = jobs[job]
+    assert found["careless"]["numbers in backward"] > 0
+    assert not found["careless"]["close"]
+    # Where both kernels draw alike the numbers are the same: it is the shape that made them differ.
+    assert found["careful"]["numbers in backward"] > 0
+    assert found["careful"]["close"]
+    # Seeds were kept in both. torch's own budget draws even those again.
+    assert found["careless"]["seeds in backward"] == found["careful"]["seeds in backward"] == 0
+    assert found["torch"]["seeds in backward"] > 0
+    assert not found["torch"]["close"]
+
+
+@pytest.mark.parametrize("job", CUBINS)
+def test_the_very_sources_that_ran_compile_to_binaries(job: str, jobs: Jobs) -> None:
+    compiled = jobs[job]
+    assert {facts["digest"] for facts in compiled} == set(kernels([jobs[name] for name in RUNS]))
+    for facts in compiled:
+        assert facts["elf"]
+        assert facts["machine"] == CUDA
+        assert facts["target"].startswith(job)
+        assert 0 < facts["reg"] <= 255
+        assert facts["local"] == 0, "registers spill"
+
+
+@pytest.mark.parametrize("job", ["cudagraphs"])
+def test_steps_for_cuda_graphs_are_lowered(job: str, jobs: Jobs) -> None:
+    for facts in jobs[job]:
+        assert facts["wrappers"] == 2
+        assert facts["trouble"] == ""
+        assert facts["skipped"] == 0
