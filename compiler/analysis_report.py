@@ -90,7 +90,7 @@ def _totals(studies: Sequence[Study], facts: Facts, report: Mapping[str, Any]) -
         "peak_bytes": peak,
         "step_peak_bytes": peak - state,
         "floor_bytes": whole.of([study.floor_bytes for study in studies]),
-        "fastest_bytes": whole.of([study.decision.fastest_bytes for study in studies]),
+        "fastest_bytes": whole.of([study.fastest_bytes for study in studies]),
         "lowered_bytes": whole.of([one for one in lowered if one is not None]) if all(lowered) else None,
         "step_seconds": seconds,
         "fastest_seconds": unbound,

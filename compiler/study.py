@@ -11,7 +11,7 @@ from autockpt.given_plan import judged
 from autockpt.offline import JointModule
 from autockpt.own_partition import has_room, likely, own_partition
 from autockpt.passes.baselines import find_baselines
-from autockpt.passes.candidate import Candidate
+from autockpt.passes.candidate import OWN, Candidate
 from autockpt.passes.decide import Decision, Setup, decide
 from autockpt.passes.forecast import Simulator
 from autockpt.passes.given import look_at
@@ -69,6 +69,13 @@ class Study:
     lowered: Lowered | None = None
     trouble: str = ""
     """Why the kernels' code could not be written, where that was asked for."""
+
+    @property
+    def fastest_bytes(self) -> int:
+        """The peak of that step: Inductor's own partition may be faster than the fastest plan of ours."""
+        forecast = self.decision.forecast
+        own = self.decision.candidate.method == OWN and forecast.step_seconds <= self.fastest_seconds
+        return forecast.peak_bytes if own else self.decision.fastest_bytes
 
     @property
     def floor_bytes(self) -> int:

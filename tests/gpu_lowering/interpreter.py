@@ -65,9 +65,11 @@ def _spoken() -> Iterator[None]:
     """The language interpreted all along: it would be patched anew for every function that a kernel calls."""
     whole = SimpleNamespace(__globals__={"language": tl, "core": tl.core})
     scope = interpreter._patch_lang(whole)
-    with patch.object(interpreter, "_patch_lang", lambda _: interpreter._LangPatchScope()):
-        yield
-    scope.restore()
+    try:
+        with patch.object(interpreter, "_patch_lang", lambda _: interpreter._LangPatchScope()):
+            yield
+    finally:
+        scope.restore()
 
 
 def poisoned(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
@@ -80,7 +82,7 @@ def _rounding(cast: Callable[..., Any]) -> Callable[..., Any]:
     """The interpreter cuts the last bits off a bfloat16, and takes an integer for its bits; hardware rounds to even."""
 
     def rounded(self: Any, source: Any, wanted: Any) -> Any:
-        if wanted.scalar == tl.bfloat16:
+        if wanted.scalar == tl.bfloat16 != source.dtype.scalar:
             numbers = torch.from_numpy(np.array(source.data, dtype=np.float32)).to(torch.bfloat16)
             return TensorHandle(numbers.view(torch.int16).numpy().view(np.uint16), tl.bfloat16)
         return cast(self, source, wanted)
