@@ -20,7 +20,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_leaves
 
-from autockpt.device_memory import DeviceMemory, memory_of
+from autockpt.device_memory import DeviceMemory, GpuMemory, memory_of
 from autockpt.wrappers import Wrapper
 
 
@@ -49,16 +49,19 @@ def dry_run(forward: Wrapper, backward: Wrapper, forward_outputs: int, threads: 
         kept_bytes, first_peak = live.now, live.peak
         values = dict(zip(forward.results, results, strict=True))
         held = results[:forward_outputs]
-        # Whoever calls the backward holds the tangents until it returns.
         tangents = {
             name: live.made(live.blank(example))
             for name, example in zip(backward.arguments, backward.examples, strict=True)
             if name not in values
         }
         arguments = [values[name] if name in values else tangents[name] for name in backward.arguments]
-        del results, values
+        if isinstance(memory, GpuMemory):
+            # Whoever calls the backward holds the tangents until it returns, unless they were copied for it. On the
+            # CPU that is measured; for a GPU, on the safe side.
+            held += tangents.values()
+        del results, values, tangents
         gradients = backward.code.call(arguments)
-        del held, tangents, gradients, inputs
+        del held, gradients, inputs
     return Lowered(live.peak, live.peak > first_peak, kept_bytes, live.workspace, memory.reserved_bytes)
 
 
