@@ -1,12 +1,12 @@
 """autockpt: a training step that stays inside its memory budget, as fast as that allows, with the same gradients."""
 
-from autockpt.analysis import Analysis
-from autockpt.analyze import analyze
+from autockpt.analysis.analyze import analyze
+from autockpt.analysis.result import Analysis
 from autockpt.backend import Backend
-from autockpt.decisions import GraphDecision, decisions
 from autockpt.errors import AutockptError, BudgetError, OptionError, PlanError
 from autockpt.options import Options
-from autockpt.plan_file import Plan
+from autockpt.partition.record import GraphDecision, decisions
+from autockpt.plans.plan import Plan
 
 __all__ = [
     "Analysis",

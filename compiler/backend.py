@@ -13,20 +13,16 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._inductor.compile_fx import compile_fx
 
 from autockpt.budget import resolve_budget
-from autockpt.cache_folder import cache_folder
 from autockpt.cost_models import DeviceProfile, load_profile
-from autockpt.dry_run import Lowered, dry_run
+from autockpt.inductor.dry_run import look
+from autockpt.inductor.scheduler import CompileInOrder, precision_patches
+from autockpt.machine.cache import cache_folder
+from autockpt.machine.profiles import find_profile, with_tf32
 from autockpt.options import Options
-from autockpt.order import CompileInOrder
-from autockpt.partitioner import Partitioner
-from autockpt.passes.decide import CHECKED_MARGIN, UNCHECKED_MARGIN, Setup
-from autockpt.passes.partition_tools import Modules
-from autockpt.passes.plan import Lowering
-from autockpt.profile_store import find_profile, with_tf32
-from autockpt.wrappers import Joint, lower_step, outputs_of
+from autockpt.partition.partitioner import Partitioner
+from autockpt.passes.problem.plan import CHECKED_MARGIN, UNCHECKED_MARGIN, Lowering, Setup
 
 Compiled = Callable[..., Any]
-_LOW_PRECISION = (torch.bfloat16, torch.float16)
 
 
 def autockpt(
@@ -97,21 +93,6 @@ def compile_graph(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Op
     return cast(Compiled, compiled)
 
 
-def look(
-    gm: fx.GraphModule,
-    inputs: int,
-    inner: CompileInOrder,
-    modules: Modules,
-    forward_outputs: int,
-    mutated_inputs: int,
-    static_inputs: Sequence[int],
-) -> Lowered:
-    """The step that Inductor makes of these modules, run dry."""
-    joint = Joint(inputs, outputs_of(gm), forward_outputs, mutated_inputs, static_inputs)
-    forward, backward = lower_step(modules, joint, inner)
-    return dry_run(forward, backward, forward_outputs, torch.get_num_threads())
-
-
 def _lower_eager(gm: fx.GraphModule, example_inputs: Sequence[Any], partitioner: Partitioner) -> Compiled:
     """The planned graphs as they are, operator by operator."""
 
@@ -125,18 +106,6 @@ def _lower_eager(gm: fx.GraphModule, example_inputs: Sequence[Any], partitioner:
     lower = aot_autograd(fw_compiler=interpret, bw_compiler=interpret, partition_fn=partitioner)
     compiled: Compiled = lower(gm, list(example_inputs))
     return compiled
-
-
-def precision_patches(gm: fx.GraphModule) -> dict[str, Any]:
-    """Round where eager rounds, when anything is bf16 or fp16.
-
-    Inside a fused kernel Inductor computes in fp32 and rounds only what it stores. A value that was stored by
-    the forward and is fused into the backward when recomputed would then not be the value that was thrown away.
-    With every rounding in its place each value is the same wherever it is computed.
-    """
-    values = (node.meta.get("example_value") for node in gm.graph.nodes)
-    low = any(isinstance(value, torch.Tensor) and value.dtype in _LOW_PRECISION for value in values)
-    return {"emulate_precision_casts": True} if low else {}
 
 
 def _device_of(example_inputs: Sequence[Any]) -> torch.device:

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from autockpt.cost_models import DeviceProfile
-from autockpt.memory import free_bytes, library_bytes, total_bytes
-from autockpt.passes.decide import Budget
-from autockpt.sizes import parse_size
+from autockpt.machine.memory import free_bytes, library_bytes, total_bytes
+from autockpt.passes.problem.plan import Budget
+from autockpt.units import parse_size
 
 ACCEPTED = (
     'a size such as "12GiB" or "800MB", a share of the device such as "80%", "auto", '

@@ -12,15 +12,17 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from autockpt import bench_frontier_command, bench_overhead_command, bench_plan_command
-from autockpt.analyze_command import add_analyze
-from autockpt.bench import Row, bench
-from autockpt.calibrate_command import add_calibrate
-from autockpt.devices_command import add_devices
-from autockpt.diff_command import add_diff
+from autockpt.bench.budgets import Row, bench
+from autockpt.commands import bench_frontier as bench_frontier_command
+from autockpt.commands import bench_overhead as bench_overhead_command
+from autockpt.commands import bench_plan as bench_plan_command
+from autockpt.commands.analyze import add_analyze
+from autockpt.commands.calibrate import add_calibrate
+from autockpt.commands.devices import add_devices
+from autockpt.commands.diff import add_diff
+from autockpt.commands.verify import add_verify
 from autockpt.errors import AutockptError
-from autockpt.sizes import format_size
-from autockpt.verify_command import add_verify
+from autockpt.units import format_size
 
 _BENCHES = {"plan": bench_plan_command, "frontier": bench_frontier_command, "overhead": bench_overhead_command}
 

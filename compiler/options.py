@@ -13,12 +13,12 @@ import torch
 import torch._inductor
 
 from autockpt.budget import ACCEPTED, check_budget
-from autockpt.cache_folder import VARIABLE as CACHE_VARIABLE
 from autockpt.cost_models import ProfileError, load_profile
 from autockpt.errors import OptionError, PlanError
-from autockpt.passes.frontier import PLANNERS
-from autockpt.plan_file import Plan
-from autockpt.sizes import parse_size
+from autockpt.machine.cache import VARIABLE as CACHE_VARIABLE
+from autockpt.passes.planners.frontier import PLANNERS
+from autockpt.plans.plan import Plan
+from autockpt.units import parse_size
 
 LOWERINGS = ("inductor", "eager")
 COSTS = ("profile", "measured")

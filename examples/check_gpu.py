@@ -21,11 +21,11 @@ import torch
 from gpt import gpt8
 
 import autockpt
-from autockpt.interleaved import interleaved_times
-from autockpt.sizes import format_size
-from autockpt.training import load_training
-from autockpt.verification import Verdict, plain_inductor, verify_target
-from autockpt.verify_report import falls, markdown, summary
+from autockpt.measure.step import load_training
+from autockpt.measure.timing import interleaved_times
+from autockpt.measure.verify import Verdict, plain_inductor, verify_target
+from autockpt.measure.verify_report import falls, markdown, summary
+from autockpt.units import format_size
 
 HERE = Path(__file__).parent
 MODELS: dict[str, Mapping[str, Any]] = {

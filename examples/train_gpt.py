@@ -23,8 +23,8 @@ from rich.table import Table
 from torch import Tensor
 
 import autockpt
-from autockpt.measure import measure_peak
-from autockpt.sizes import format_size
+from autockpt.measure.peak import measure_peak
+from autockpt.units import format_size
 
 TEXT = Path(__file__).parents[1] / "README.md"
 

@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterable, Mapping
 
 from autockpt.cost_models import TensorSpec
-from autockpt.passes.joint import JointGraph, Kind, Role, Trait, Value
-from autockpt.passes.plan import Lowering, Problem
+from autockpt.passes.graph.joint import JointGraph, Kind, Role, Trait, Value
+from autockpt.passes.problem.plan import Lowering, Problem
 
 UNIT = 1000
 """Bytes of a value in these graphs, unless said otherwise."""

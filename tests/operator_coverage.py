@@ -8,8 +8,8 @@ from enum import Enum
 
 from torch import fx
 
-from autockpt.passes.called import Called, called_by
-from autockpt.passes.inner import whole_work
+from autockpt.passes.fx.calls import Called, called_by
+from autockpt.passes.fx.subgraphs import whole_work
 
 
 class Knowledge(Enum):

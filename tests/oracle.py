@@ -12,7 +12,8 @@ from itertools import product
 
 import numpy as np
 
-from autockpt.passes.task import Again, Booleans, Floats, Integers, Task, extra_seconds, peak_bytes
+from autockpt.passes.graph.arrays import Booleans, Floats, Integers
+from autockpt.passes.instances.task import Again, Task, extra_seconds, peak_bytes
 
 
 def optima(task: Task, budgets: Sequence[int]) -> list[float]:

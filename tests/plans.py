@@ -8,9 +8,9 @@ from dataclasses import replace
 from graphs import chain
 
 from autockpt.cost_models import load_profile
-from autockpt.passes.decide import Budget, Decision, Setup, decide
-from autockpt.passes.joint import JointGraph, Source, Trait
-from autockpt.passes.plan import Lowering
+from autockpt.passes.graph.joint import JointGraph, Source, Trait
+from autockpt.passes.planners.decide import Decision, decide
+from autockpt.passes.problem.plan import Budget, Lowering, Setup
 
 
 def layers(length: int, **traits: Iterable[Trait]) -> JointGraph:

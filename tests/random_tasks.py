@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from graphs import joint, problem, value
 
-from autockpt.passes.joint import Kind, Role
-from autockpt.passes.plan import Problem
-from autockpt.passes.task import Task
+from autockpt.passes.graph.joint import Kind, Role
+from autockpt.passes.instances.task import Task
+from autockpt.passes.problem.plan import Problem
 
 Reads = list[list[int]]
 

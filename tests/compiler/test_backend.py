@@ -16,10 +16,10 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
 import autockpt
-from autockpt import partitioner as partitioner_module
-from autockpt import writer as writer_module
-from autockpt.measure import measure_peak
-from autockpt.passes.plan import Outcome
+from autockpt.measure.peak import measure_peak
+from autockpt.partition import partitioner as partitioner_module
+from autockpt.partition import write as writer_module
+from autockpt.passes.problem.plan import Outcome
 
 
 class Deep(nn.Module):

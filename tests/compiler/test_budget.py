@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from autockpt import budget, memory
+from autockpt import budget
 from autockpt.budget import check_budget, resolve_budget
-from autockpt.passes.decide import Budget
+from autockpt.machine import memory
+from autockpt.passes.problem.plan import Budget
 
 GIB = 2**30
 CPU = torch.device("cpu")

@@ -75,7 +75,7 @@ def test_the_compiler_uses_both() -> None:
         ("import torch._inductor.config", "torch._inductor.config"),
         ("from torch import _dynamo", "torch._dynamo"),
         ("from autockpt import passes", "autockpt.passes"),
-        ("from .plan import Plan", "autockpt.passes.plan.Plan"),
+        ("from .plan import Plan", "autockpt.passes.problem.plan.Plan"),
         ("from .. import budget", "autockpt.budget"),
         ("from ..budget import ACCEPTED", "autockpt.budget.ACCEPTED"),
     ],

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import autockpt
 from autockpt import Backend, OptionError, Options, backend
-from autockpt.cache_folder import cache_folder
+from autockpt.machine.cache import cache_folder
 
 
 @pytest.fixture(autouse=True)

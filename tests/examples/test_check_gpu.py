@@ -7,7 +7,7 @@ from typing import Any
 import check_gpu
 import pytest
 
-from autockpt.verification import Verdict
+from autockpt.measure.verify import Verdict
 
 MIB = 2**20
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from autockpt.training import load_training
+from autockpt.measure.step import load_training
 
 ROOT = Path(__file__).parents[2]
 TARGETS = (ROOT / "examples/zoo/all.txt").read_text().split()

@@ -16,8 +16,8 @@ from torch._inductor.runtime import triton_helpers
 from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import ASTSource
 
-from autockpt.gpus import gpu_of
-from autockpt.triton_stand_in import triton_stand_in
+from autockpt.inductor.fake_cuda import gpu_of
+from autockpt.inductor.fake_triton import triton_stand_in
 
 _TOOL = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
 _MACHINE = slice(18, 20)

@@ -20,10 +20,9 @@ from torch._inductor.codecache import PyCodeCache
 
 import autockpt
 from autockpt.cost_models import load_profile
-from autockpt.fake_step import FakeStep, from_model
-from autockpt.gpus import gpu_of
-from autockpt.stand_in import stand_in
-from autockpt.triton_stand_in import triton_stand_in
+from autockpt.inductor.fake_cuda import gpu_of, stand_in
+from autockpt.inductor.fake_step import FakeStep, from_model
+from autockpt.inductor.fake_triton import triton_stand_in
 
 _CALL = re.compile(r"^\s+triton_\w+\.run\(", re.MULTILINE)
 _KERNEL = re.compile(r"async_compile\.triton\('(\w+)', '''(.*?)'''", re.DOTALL)

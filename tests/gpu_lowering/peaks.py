@@ -13,9 +13,9 @@ from llama3 import llama3_8b
 from torch._dynamo.utils import counters
 
 from autockpt import GraphDecision
-from autockpt.fake_step import FakeStep, from_factory
-from autockpt.memory import total_bytes
-from autockpt.passes.joint import Kind
+from autockpt.inductor.fake_step import FakeStep, from_factory
+from autockpt.machine.memory import total_bytes
+from autockpt.passes.graph.joint import Kind
 
 Facts = dict[str, Any]
 

@@ -18,7 +18,7 @@ from gpu_lowering.lowering import Lowered, gpu, lower
 from gpu_lowering.models import SMALL
 from torch._inductor.codegen.triton import TritonOverrides
 
-from autockpt.passes import pins
+from autockpt.passes.problem import must_save as pins
 
 _DEVICE = re.compile(r"DeviceProperties\(type='(\w+)'")
 Facts = dict[str, Any]

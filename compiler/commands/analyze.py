@@ -1,0 +1,108 @@
+"""`autockpt analyze SCRIPT.py:FACTORY`: the analysis on the terminal and in files, and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from autockpt.analysis.request import Question, add_set, budget_argument, check_settings, parse_settings
+from autockpt.analysis.result import Analysis
+from autockpt.analysis.variants import MaxBatch, Scenario, what_if
+from autockpt.measure.step import load_factory
+from autockpt.plans.plan import Plan
+from autockpt.render.files import check_writable, save_as
+from autockpt.render.page import check_page
+from autockpt.render.text import analysis_text
+
+FITS, DOES_NOT_FIT = 0, 3
+_FILES = {"html": ".html", "json": ".json", "trace": "trace.json", "snapshot": ".pickle"}
+_SOON = 12.0
+"""Seconds that an analysis may have taken for "what if" rows, which take as long each, to come unasked."""
+
+
+def add_analyze(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "analyze",
+        help="will it fit, why, and what would it cost: for any device, before anything runs",
+        description="Plans a training step on tensors without memory, for a device that need not be here. "
+        "Exit code 0: it fits; 3: it does not; 2: wrong use.",
+    )
+    parser.add_argument("target", metavar="SCRIPT.py:FACTORY", help="a function that returns a model and its inputs")
+    add_set(parser)
+    parser.add_argument("--device", help="a profile's name or path (`autockpt devices`); default: this machine")
+    parser.add_argument(
+        "--budget", type=budget_argument, help="as memory_budget; default: the device's memory, less 8 %%"
+    )
+    parser.add_argument("--optimizer", metavar="NAME", help="count its state too: adamw, sgd, momentum, ...")
+    parser.add_argument("--plan", metavar="FILE", help="judge this plan instead of making one")
+    parser.add_argument("--lower", action="store_true", help="write the kernels' code too, and count what it allocates")
+    parser.add_argument("--max-batch", action="store_true", help="find the largest batch that fits")
+    parser.add_argument(
+        "--what-if",
+        action=argparse.BooleanOptionalAction,
+        help=f"batch and sequence doubled and halved (default: where an analysis takes under {_SOON:g} s)",
+    )
+    parser.add_argument("--html", metavar="FILE", help="write a page that opens in any browser, without a network")
+    parser.add_argument("--json", metavar="FILE", help="write all of it as JSON; - prints that instead of text")
+    parser.add_argument("--trace", metavar="FILE", help="write a trace with memory counters for Perfetto")
+    parser.add_argument("--snapshot", metavar="FILE", help="write a snapshot for torch's memory_viz")
+    parser.add_argument("--save-plan", metavar="FILE", help='write the plan, for options={"plan": FILE}')
+    parser.set_defaults(run=_run)
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    for path in (*(getattr(parsed, kind) for kind in _FILES), parsed.save_plan):
+        if path and path != "-":
+            check_writable(path)
+    if parsed.html:
+        check_page()
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("starting")
+        analysis = _analysis(parsed, lambda text: progress.update(task, description=text))
+    _write(parsed, analysis)
+    return FITS if analysis.fits else DOES_NOT_FIT
+
+
+def _analysis(parsed: argparse.Namespace, progress: Callable[[str], None]) -> Analysis:
+    plan = Plan.load(parsed.plan) if parsed.plan else None
+    question = Question(parsed.budget, parsed.device, parsed.optimizer, parsed.lower, plan, progress=progress)
+    # Before the script runs, which may take long: a wrong name.
+    question.profile  # noqa: B018
+    settings = parse_settings(parsed.set)
+    factory = load_factory(parsed.target)
+    check_settings(factory, settings, parsed.target)
+    scenario = Scenario(parsed.target, factory, settings, question)
+    if parsed.max_batch:
+        MaxBatch.check(scenario)
+    started = time.perf_counter()
+    analysis = scenario.run()
+    soon = time.perf_counter() - started < _SOON
+    if parsed.what_if or (parsed.what_if is None and soon):
+        analysis.report["what_if"] = list(what_if(scenario))
+    if parsed.max_batch:
+        analysis.report["max_batch"] = MaxBatch(scenario, analysis.report["budget_bytes"])()
+    return analysis
+
+
+def _write(parsed: argparse.Namespace, analysis: Analysis) -> None:
+    report: dict[str, Any] = analysis.report
+    for kind, end in _FILES.items():
+        path = getattr(parsed, kind)
+        if path and path != "-":
+            save_as(report, path, end)
+    if parsed.save_plan:
+        analysis.plan.save(parsed.save_plan)
+    if parsed.json == "-":
+        print(json.dumps(report, indent=1, allow_nan=False))
+        return
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    console.print(analysis_text(report, console.width))

@@ -1,0 +1,104 @@
+"""`autockpt bench frontier`: models in, measured against what a user could do instead, and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from autockpt.bench.frontier import BUDGETS, Frontier, bench_frontier
+from autockpt.bench.frontier_report import markdown, notes, series, summary, table
+from autockpt.commands.console import Show, positive, print_lines, run_apart, shown
+from autockpt.errors import AutockptError
+from autockpt.render.plot import check_plot, save_plot
+
+NAME = "bench-frontier"
+"""Of the hidden command that `bench frontier` stands for."""
+
+
+def add_bench_frontier(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        NAME,
+        prog="autockpt bench frontier",
+        description="Peak and step time of plain Inductor, torch's activation_memory_budget and a checkpoint around "
+        "every block, and of autockpt at each of their peaks and at its floor. Exit code 1 where autockpt does not "
+        "hold a peak, does not run, or has other gradients than plain Inductor.",
+        fromfile_prefix_chars="@",
+    )
+    parser.add_argument(
+        "targets", nargs="+", metavar="SCRIPT.py:FACTORY", help="models, or @FILE with one of them a line"
+    )
+    parser.add_argument(
+        "--budgets", nargs="*", type=_share, default=list(BUDGETS), help="torch's (default 0.8 0.5 0.2 0.1 0.0)"
+    )
+    parser.add_argument("--repeats", "--rounds", type=positive, default=15, help="timed steps of each (default 15)")
+    parser.add_argument(
+        "--plot", metavar="FILE|FOLDER", help="peak against time; a folder takes one .svg for each model"
+    )
+    parser.add_argument("--json", metavar="FILE", help="write everything measured to this file too")
+    parser.add_argument("--markdown", metavar="FILE", help="write the tables to this file too")
+    parser.set_defaults(run=_run)
+
+
+def _share(text: str) -> float:
+    share = float(text)
+    if not 0.0 <= share <= 1.0:
+        raise argparse.ArgumentTypeError(f"{text} is not within 0.0..1.0, which torch's budget is")
+    return share
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    plots = _plots(parsed)
+    console = Console(width=None if sys.stdout.isatty() else 150)
+    measure = _here if len(parsed.targets) == 1 else _apart
+    frontiers = []
+    for target in parsed.targets:
+        with shown(target) as show:
+            frontier = measure(target, parsed, show)
+        frontiers.append(frontier)
+        if not frontier.trouble:
+            console.print(table(frontier))
+        print_lines(console, notes(frontier))
+        if target in plots and not frontier.trouble:
+            save_plot(
+                plots[target], series(frontier), title=target, x="peak, MiB", y="step time, ratio to plain Inductor"
+            )
+        # After every model: what took minutes is not lost with the next one.
+        if parsed.json:
+            Path(parsed.json).write_text(json.dumps([one.as_json() for one in frontiers], indent=1) + "\n")
+    lines = summary(frontiers)
+    print_lines(console, lines)
+    if parsed.markdown:
+        noted = [note for frontier in frontiers for note in notes(frontier)]
+        what = f"{' '.join(f.name for f in frontiers)} --repeats {parsed.repeats}"
+        Path(parsed.markdown).write_text(markdown(what, frontiers, [*lines, *noted]))
+    return 1 if any(frontier.broken for frontier in frontiers) else 0
+
+
+def _plots(parsed: argparse.Namespace) -> dict[str, str]:
+    """The file of each target's plot, checked before minutes of measuring."""
+    if not parsed.plot:
+        return {}
+    given = Path(parsed.plot)
+    if len(parsed.targets) == 1 and given.suffix and not given.is_dir():
+        check_plot(parsed.plot)
+        return {parsed.targets[0]: parsed.plot}
+    files = {target: str(given / f"{target.rpartition(':')[2]}.svg") for target in parsed.targets}
+    check_plot(next(iter(files.values())))
+    given.mkdir(parents=True, exist_ok=True)
+    return files
+
+
+def _here(target: str, parsed: argparse.Namespace, show: Show) -> Frontier:
+    return bench_frontier(target, parsed.budgets, parsed.repeats, show)
+
+
+def _apart(target: str, parsed: argparse.Namespace, show: Show) -> Frontier:
+    options = ["--repeats", str(parsed.repeats), "--budgets", *map(str, parsed.budgets)]
+    try:
+        return Frontier.from_json(run_apart(target, ["bench", "frontier", *options], show))
+    except AutockptError as error:
+        return Frontier(target, trouble=str(error))

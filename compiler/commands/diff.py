@@ -1,0 +1,96 @@
+"""`autockpt diff A B`: two plan files side by side, with the exit code of diff(1)."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+
+from rich.console import Console, RenderableType
+from rich.table import Column, Table
+from rich.text import Text
+
+from autockpt.plans.diff import GraphDiff, compare, diff_json
+from autockpt.plans.graph_plan import GraphPlan
+from autockpt.plans.plan import Plan
+from autockpt.units import format_size
+
+_MOST_ROWS = 40
+_WIDEST = 60
+"""Characters of a name in a table: anybody may have chosen it."""
+
+_ROWS: dict[str, Callable[[GraphPlan], str]] = {
+    "kept": lambda graph: f"{format_size(graph.kept_bytes)} in {len(graph.kept)} tensors",
+    "forward operations run again": lambda graph: str(graph.run_again),
+    "forecast peak": lambda graph: format_size(graph.peak_bytes),
+    "forecast step": lambda graph: f"{graph.step_seconds * 1e3:.3f} ms",
+    "of it recomputation": lambda graph: f"{graph.recompute_seconds * 1e3:.3f} ms",
+    "lowered by": lambda graph: graph.lowering.value,
+}
+
+
+def add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    diff = commands.add_parser(
+        "diff",
+        help="what two saved plans do differently",
+        description="Exit code 0 where the same runs, 1 where not, 2 where a file is no plan.",
+    )
+    diff.add_argument("one", metavar="A", help="a plan that `plan.save` wrote")
+    diff.add_argument("other", metavar="B", help="another")
+    diff.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    diff.set_defaults(run=_run)
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    names = (parsed.one, parsed.other) if parsed.one != parsed.other else ("A", "B")
+    graphs = compare(Plan.load(parsed.one), Plan.load(parsed.other), names)
+    if parsed.json:
+        print(json.dumps(diff_json(graphs), indent=1))
+    else:
+        console = Console(width=None if sys.stdout.isatty() else 120)
+        for part in render(graphs, names):
+            console.print(part, highlight=False)
+    return 0 if all(graph.is_same for graph in graphs) else 1
+
+
+def render(graphs: Sequence[GraphDiff], names: tuple[str, str]) -> list[RenderableType]:
+    same = all(graph.is_same for graph in graphs)
+    verdict = "hold the same plan" if same else "hold different plans"
+    parts: list[RenderableType] = [Text(f"{names[0]} and {names[1]} {verdict}")]
+    for number, graph in enumerate(graphs):
+        parts += [Text(f"\n{_sentence(graph, number)}"), _summary(graph)]
+        if any(graph.kept_by_one):
+            parts += _kept(graph)
+    return parts
+
+
+def _sentence(graph: GraphDiff, number: int) -> str:
+    if graph.one is None or graph.other is None:
+        return f"graph {number} is {graph.other_graph}"
+    if graph.other_graph:
+        return f"graph {number} is not the same graph: {graph.other_graph}"
+    known = f"graph {number}, {len(graph.one.outline.values)} values, structure {graph.one.outline.structure[:12]}"
+    if graph.other_order:
+        return f"{known}; in the backward {graph.other_order}"
+    return f"{known}: {'the same plan' if graph.is_same else 'the same backward, but other tensors are kept'}"
+
+
+def _summary(graph: GraphDiff) -> Table:
+    table = Table("", *(Column(_cell(name)) for name in graph.names))
+    for name, show in _ROWS.items():
+        table.add_row(name, *(show(plan) if plan else "" for plan in (graph.one, graph.other)))
+    return table
+
+
+def _kept(graph: GraphDiff) -> list[RenderableType]:
+    table = Table("kept only by", "tensor", "size", "module")
+    rows = [(name, kept) for name, only in zip(graph.names, graph.kept_by_one, strict=True) for kept in only]
+    for name, kept in rows[:_MOST_ROWS]:
+        table.add_row(_cell(name), _cell(kept.name), format_size(kept.nbytes), _cell(kept.module))
+    left = len(rows) - _MOST_ROWS
+    return [table, Text(f"and {left} more; --json has them all")] if left > 0 else [table]
+
+
+def _cell(text: str) -> Text:
+    return Text(text if len(text) <= _WIDEST else f"{text[:_WIDEST]}...")

@@ -1,0 +1,74 @@
+"""A Triton driver that names a GPU and launches nothing: enough for Inductor to write kernels for one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import torch
+import torch._inductor.config as inductor_config
+
+from autockpt.inductor.fake_cuda import Gpu
+
+
+class NoTriton(Exception):
+    """Kernels for a GPU cannot be written here; the message says why."""
+
+
+@contextmanager
+def triton_stand_in(gpu: Gpu) -> Iterator[None]:
+    """While a step is lowered for a GPU that is not here."""
+    try:
+        from triton.runtime.driver import driver
+    except ImportError:
+        raise NoTriton("Triton is not installed: pip install 'autockpt[gpu]'") from None
+    active = _driver(gpu)
+    with (
+        patch.multiple(driver, _default=active, _active=active),
+        # A launcher that a build without CUDA lacks, and workers that would not have this driver.
+        inductor_config.patch(use_static_triton_launcher=False, compile_threads=1),
+    ):
+        yield
+
+
+def _driver(gpu: Gpu) -> Any:
+    from triton.backends.compiler import GPUTarget
+    from triton.backends.nvidia.driver import CudaDriver
+
+    class Driver(CudaDriver):  # type: ignore[misc]  # Triton has no hints
+        """Inductor takes a driver for NVIDIA's if it is one of this class."""
+
+        def __init__(self) -> None:
+            major, minor = gpu.capability
+            self.target = GPUTarget("cuda", 10 * major + minor, 32)
+            self.utils = _Utils(gpu)
+            self.get_device_capability = lambda _=0: gpu.capability
+            self.get_current_device = lambda: 0
+            self.get_current_stream = lambda _: 0
+            self.set_current_device = lambda _: None
+
+        @staticmethod
+        def is_active() -> bool:
+            return False
+
+        def get_current_target(self) -> Any:
+            return self.target
+
+        def get_active_torch_device(self) -> torch.device:
+            return torch.device("cuda", 0)
+
+    return Driver()
+
+
+class _Utils:
+    def __init__(self, gpu: Gpu) -> None:
+        self._gpu = gpu
+
+    def get_device_properties(self, _: int) -> dict[str, int]:
+        return {
+            "max_shared_mem": self._gpu.shared_bytes,
+            "multiprocessor_count": self._gpu.processors,
+            "warpSize": 32,
+        }

@@ -1,0 +1,137 @@
+"""Are the promises kept? One real step of a model at each budget, beside plain Inductor's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
+
+from torch import fx
+from torch._inductor.compile_fx import compile_fx
+
+from autockpt.errors import BudgetError
+from autockpt.inductor.scheduler import precision_patches
+from autockpt.measure.gradients import Comparison, References
+from autockpt.measure.peak import measure_peak
+from autockpt.measure.step import Training, load_training
+from autockpt.partition.messages import unused
+from autockpt.partition.record import GraphDecision, decisions
+from autockpt.units import format_size
+
+Progress = Callable[[str], None]
+TOLERANCE = 1e-5
+"""Relative, of a whole gradient. Another choice of what is kept fuses other loops, and sums in another order."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One model at one budget. Bytes include parameters and inputs."""
+
+    target: str
+    budget: str
+    """As it was asked for."""
+    budget_bytes: int = 0
+    forecast_bytes: int = 0
+    lowered_bytes: int | None = None
+    measured_bytes: int = 0
+    plain_bytes: int = 0
+    """Measured, of plain Inductor."""
+    workspace: str = ""
+    """The kernel at the lowered peak that allocates inside itself, and how much."""
+    gradients: str = ""
+    """`equal` to plain Inductor's to the bit, or how far from it; `noise` where plain is as far from itself."""
+    recompute_share: float = 0.0
+    looks: int = 0
+    loop_seconds: float = 0.0
+    compile_seconds: float = 0.0
+    reason: str = ""
+    """Why a tenth of the budget or more is not used."""
+    note: str = ""
+    broken: tuple[str, ...] = ()
+
+    @property
+    def forecast_error(self) -> float:
+        return self.forecast_bytes / self.measured_bytes - 1 if self.measured_bytes else 0.0
+
+    @property
+    def lowered_error(self) -> float | None:
+        if self.lowered_bytes is None or not self.measured_bytes:
+            return None
+        return self.lowered_bytes / self.measured_bytes - 1
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self) | {"forecast_error": self.forecast_error, "lowered_error": self.lowered_error}
+
+
+def verify_target(
+    target: str,
+    budgets: Sequence[int | float | str],
+    progress: Progress,
+    settings: Mapping[str, Any] | None = None,
+    device: str | None = None,
+) -> list[tuple[Verdict, str]]:
+    """A verdict for each budget, with the breakdown of its peak."""
+    progress(f"{target}: plain Inductor")
+    load = partial(load_training, target, settings=settings, device=device)
+    plain = load(plain_inductor)
+    reference = References(plain)
+    plain_bytes = measure_peak(plain.step, plain.device) + plain.given_bytes
+    found = []
+    for budget in budgets:
+        progress(f"{target}: budget {budget}")
+        verdict, shown = _verify(Verdict(target, str(budget)), load, budget, reference)
+        found.append((replace(verdict, plain_bytes=plain_bytes), shown))
+    return found
+
+
+def plain_inductor(gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
+    """As it is, but what is bf16 or fp16 is rounded where eager rounds it: autockpt compiles those so, and says so."""
+    return compile_fx(gm, list(inputs), config_patches=precision_patches(gm))
+
+
+def _verify(
+    blank: Verdict, load: Callable[..., Training], budget: int | float | str, reference: References
+) -> tuple[Verdict, str]:
+    before = len(decisions())
+    training = load("autockpt", options={"memory_budget": budget})
+    started = time.perf_counter()
+    try:
+        training.step()
+    except BudgetError as error:
+        return replace(blank, budget_bytes=error.budget_bytes, note=str(error), broken=("infeasible",)), ""
+    seconds = time.perf_counter() - started
+    made = decisions()[before:]
+    if len(made) != 1:
+        return replace(blank, note=f"{len(made)} planned graphs, not one", broken=("graphs",)), ""
+    decision = made[0]
+    decision.measured_bytes = measure_peak(training.step, training.device) + training.given_bytes
+    return _judge(blank, decision, reference.compare(training), seconds), decision.breakdown()
+
+
+def _judge(blank: Verdict, decision: GraphDecision, found: Comparison, seconds: float) -> Verdict:
+    measured = decision.measured_bytes or 0
+    reason = unused(decision.decision, measured)
+    kept = {
+        "budget": measured <= decision.budget_bytes,
+        "gradients": found.beyond_noise <= TOLERANCE,
+        "unused": reason != "",
+    }
+    workspace = decision.lowered.workspace if decision.lowered else None
+    return replace(
+        blank,
+        budget_bytes=decision.budget_bytes,
+        forecast_bytes=decision.peak_bytes,
+        lowered_bytes=decision.lowered_bytes,
+        measured_bytes=measured,
+        workspace=f"{workspace[0]} {format_size(workspace[1])}" if workspace else "",
+        gradients=str(found),
+        recompute_share=decision.forecast.recompute_share,
+        looks=len(decision.decision.looks),
+        loop_seconds=decision.loop_seconds,
+        compile_seconds=seconds,
+        reason=reason or "",
+        note=decision.looking.trouble,
+        broken=tuple(name for name, fine in kept.items() if not fine),
+    )

@@ -1,0 +1,110 @@
+"""What two plans do differently: which tensors one keeps and the other does not, and what each was forecast to cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+from autockpt.passes.graph.fingerprint import difference
+from autockpt.plans.graph_plan import GraphPlan, Kept
+from autockpt.plans.plan import Plan
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class GraphDiff:
+    """Two plans of one graph; of two graphs where neither plan has the other's; or one that stands alone."""
+
+    one: GraphPlan | None
+    other: GraphPlan | None
+    names: tuple[str, str]
+    """What the two are called."""
+
+    @property
+    def other_graph(self) -> str:
+        """How the graphs differ; empty where they do not."""
+        if self.one is None or self.other is None:
+            return f"only in {self.names[self.one is None]}"
+        if self.one.outline == self.other.outline:
+            return ""
+        return difference(self.one.outline, self.other.outline, *self.names)
+
+    @property
+    def other_order(self) -> str:
+        """Where the two backwards part; empty where they do not."""
+        if self.one is None or self.other is None or self.other_graph:
+            return ""
+        pairs = enumerate(zip_longest(self.one.backward, self.other.backward, fillvalue="nothing"), start=1)
+        first = next(((number, *names) for number, names in pairs if names[0] != names[1]), None)
+        if first is None:
+            return ""
+        number, mine, theirs = first
+        return f"operation {number} is `{mine}` in {self.names[0]} but `{theirs}` in {self.names[1]}"
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the same runs, whatever was forecast of it."""
+        return not (self.other_graph or self.other_order or any(self.kept_by_one))
+
+    @property
+    def kept_by_one(self) -> tuple[tuple[Kept, ...], tuple[Kept, ...]]:
+        """What only the first keeps, and what only the second does; the largest first."""
+        if self.one is None or self.other is None or self.other_graph:
+            return (), ()
+        return _without(self.one, self.other), _without(self.other, self.one)
+
+    def as_json(self) -> dict[str, Any]:
+        known = self.one or self.other
+        first, second = self.kept_by_one
+        return {
+            "structure": known.outline.structure if known else "",
+            "same": self.is_same,
+            "other_graph": self.other_graph,
+            "other_order": self.other_order,
+            "kept_only_by_a": [_kept_json(kept) for kept in first],
+            "kept_only_by_b": [_kept_json(kept) for kept in second],
+            "a": _summary(self.one),
+            "b": _summary(self.other),
+        }
+
+
+def compare(one: Plan, other: Plan, names: tuple[str, str]) -> tuple[GraphDiff, ...]:
+    """Graph by graph: those that both have, then the others in their order."""
+    theirs = {graph.outline: graph for graph in other.graphs}
+    mine = {graph.outline for graph in one.graphs}
+    both = [(graph, theirs[graph.outline]) for graph in one.graphs if graph.outline in theirs]
+    alone = [graph for graph in one.graphs if graph.outline not in theirs]
+    others = [graph for graph in other.graphs if graph.outline not in mine]
+    return tuple(GraphDiff(a, b, names) for a, b in (*both, *zip_longest(alone, others)))
+
+
+def diff_json(graphs: Sequence[GraphDiff]) -> dict[str, Any]:
+    same = all(graph.is_same for graph in graphs)
+    return {"schema": SCHEMA, "kind": "autockpt diff", "same": same, "graphs": [graph.as_json() for graph in graphs]}
+
+
+def _without(one: GraphPlan, other: GraphPlan) -> tuple[Kept, ...]:
+    only = [kept for kept in one.kept if kept.name not in other.plan.kept]
+    return tuple(sorted(only, key=lambda kept: (-kept.nbytes, kept.name)))
+
+
+def _kept_json(kept: Kept) -> dict[str, Any]:
+    return {"name": kept.name, "bytes": kept.nbytes, "module": kept.module}
+
+
+def _summary(graph: GraphPlan | None) -> dict[str, Any] | None:
+    if graph is None:
+        return None
+    return {
+        "values": len(graph.outline.values),
+        "kept": len(graph.kept),
+        "kept_bytes": graph.kept_bytes,
+        "run_again": graph.run_again,
+        "lowering": graph.lowering.value,
+        "peak_bytes": graph.peak_bytes,
+        "step_seconds": graph.step_seconds,
+        "recompute_seconds": graph.recompute_seconds,
+    }

@@ -1,0 +1,81 @@
+"""The forecast step as a Chrome trace: launches on two threads and memory counters, for Perfetto and chrome://tracing.
+
+The format is the Trace Event Format of Chrome's trace viewer: an object with `traceEvents`, times in microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from autockpt.render.step import Turn, highest, left_over, turns
+from autockpt.units import format_size
+
+Event = dict[str, Any]
+_PROCESS = 1
+_THREADS = {"forward": 1, "backward": 2}
+
+
+def chrome_trace(report: Mapping[str, Any]) -> dict[str, Any]:
+    step = turns(report)
+    kinds = _kinds(step)
+    events = [*_names(report)]
+    peak = highest(step)
+    for turn in step:
+        events += [_counter(turn.start_seconds, kinds, turn.live), _launch(turn, report)]
+        if turn is peak:
+            events.append(_mark(turn))
+    if step:
+        events.append(_counter(step[-1].end_seconds, kinds, left_over(report)))
+    return {"traceEvents": events, "displayTimeUnit": "ms", "metadata": _metadata(report)}
+
+
+def _metadata(report: Mapping[str, Any]) -> dict[str, Any]:
+    said = {key: report[key] for key in ("autockpt", "torch", "target", "settings", "verdict")}
+    return {"kind": "a forecast of autockpt, nothing was measured", **said, "device": report["device"]["name"]}
+
+
+def _names(report: Mapping[str, Any]) -> Iterator[Event]:
+    named: Event = {"ph": "M", "pid": _PROCESS, "ts": 0}
+    process = f"{report['target']} on {report['device']['name']} (forecast)"
+    yield {**named, "name": "process_name", "tid": 0, "args": {"name": process}}
+    for thread, number in _THREADS.items():
+        yield {**named, "name": "thread_name", "tid": number, "args": {"name": thread}}
+        yield {**named, "name": "thread_sort_index", "tid": number, "args": {"sort_index": number}}
+
+
+def _kinds(step: Sequence[Turn]) -> list[str]:
+    """Those that ever hold a byte: every counter event names the same, as a series that is left out keeps its value."""
+    seen = dict.fromkeys(kind for turn in step for kind in turn.live)
+    return [kind for kind in seen if any(turn.live.get(kind) for turn in step)]
+
+
+def _counter(seconds: float, kinds: Sequence[str], live: Mapping[str, int]) -> Event:
+    args = {kind: live.get(kind, 0) for kind in kinds}
+    return {"name": "memory", "ph": "C", "ts": _microseconds(seconds), "pid": _PROCESS, "tid": 0, "args": args}
+
+
+def _launch(turn: Turn, report: Mapping[str, Any]) -> Event:
+    facts, start, end = turn.facts, _microseconds(turn.start_seconds), _microseconds(turn.end_seconds)
+    graph = report["graphs"][turn.graph]["name"]
+    return {
+        "name": facts["operation"],
+        "cat": "recompute" if facts["recomputes"] else facts["pass"],
+        "ph": "X",
+        "ts": start,
+        # From the rounded ends, so that no launch reaches into the next one.
+        "dur": round(end - start, 3),
+        "pid": _PROCESS,
+        "tid": _THREADS[facts["pass"]],
+        "args": {"module": facts["module"], "graph": graph, "live": format_size(turn.live_bytes)},
+    }
+
+
+def _mark(turn: Turn) -> Event:
+    name = f"peak {format_size(turn.live_bytes)}"
+    where = {"ts": _microseconds(turn.start_seconds), "pid": _PROCESS, "tid": _THREADS[turn.facts["pass"]]}
+    return {"name": name, "cat": "peak", "ph": "i", "s": "g", **where, "args": {"bytes": turn.live_bytes}}
+
+
+def _microseconds(seconds: float) -> float:
+    return round(seconds * 1e6, 3)

@@ -1,0 +1,79 @@
+"""Memory over the step as a chart of characters: total bytes, the peak marked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Group
+from rich.text import Text
+
+from autockpt.render.step import Turn, highest, turns
+from autockpt.units import format_size
+
+COLUMNS = 60
+_HEIGHT = 6
+_LABEL = 10
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
+_EDGE = len(" ┤")
+
+
+def memory_chart(report: Mapping[str, Any], width: int | None = None) -> Group | None:
+    """The chart and a sentence; None where nothing is launched."""
+    step = turns(report)
+    peak = highest(step)
+    if peak is None or not peak.live_bytes:
+        return None
+    room = COLUMNS if width is None else max(2, min(COLUMNS, width - _LABEL - _EDGE))
+    passes = _columns(step, room)
+    heights = [height for one in passes for height in one]
+    lines = [
+        _marker(heights.index(max(heights)), len(heights)),
+        *(_row(level, heights, peak.live_bytes) for level in reversed(range(_HEIGHT))),
+        *_axis(step, [len(one) for one in passes]),
+    ]
+    chart = Text("\n".join(line.rstrip() for line in lines), no_wrap=True, overflow="crop")
+    return Group(chart, Text(_sentence(peak, step.index(peak), len(step), report)))
+
+
+def _columns(step: Sequence[Turn], room: int) -> list[list[int]]:
+    """For each pass the highest total of as many launches as share a column."""
+    passes = [[turn.live_bytes for turn in step if turn.facts["pass"] == name] for name in ("forward", "backward")]
+    launched = [one for one in passes if one]
+    first = min(max(1, round(room * len(launched[0]) / len(step))), len(launched[0]), room - len(launched) + 1)
+    rooms = [first, min(room - first, len(launched[-1]))]
+    return [
+        [max(totals[n * len(totals) // wide : (n + 1) * len(totals) // wide]) for n in range(wide)]
+        for totals, wide in zip(launched, rooms, strict=False)
+    ]
+
+
+def _marker(column: int, columns: int) -> str:
+    margin = " " * (_LABEL + _EDGE)
+    text = " " * column + "▼ peak" if column <= columns // 2 else " " * max(0, column - 5) + "peak ▼"
+    return margin + text
+
+
+def _row(level: int, heights: Sequence[int], top: int) -> str:
+    named = {_HEIGHT - 1: top, _HEIGHT // 2 - 1: top / 2}
+    label = f"{format_size(named[level]):>{_LABEL}} ┤" if level in named else " " * _LABEL + " │"
+    eighths = (round(8 * _HEIGHT * height / top) - 8 * level for height in heights)
+    return label + "".join(_EIGHTHS[min(max(count, 0), 8)] for count in eighths)
+
+
+def _axis(step: Sequence[Turn], widths: Sequence[int]) -> list[str]:
+    """Where the backward starts is a tick."""
+    line = f"{'0 B':>{_LABEL}} └" + "┬".join("─" * wide for wide in [widths[0], *(w - 1 for w in widths[1:])])
+    names = list(dict.fromkeys(turn.facts["pass"] for turn in step))
+    margin = " " * (_LABEL + _EDGE)
+    return [line, margin + "".join(f"{name:<{wide - 1}} " for name, wide in zip(names, widths, strict=True))]
+
+
+def _sentence(peak: Turn, number: int, count: int, report: Mapping[str, Any]) -> str:
+    facts = peak.facts
+    module = f" of {facts['module']}" if facts["module"] else ""
+    graph = f" of {report['graphs'][peak.graph]['name']}" if len(report["graphs"]) > 1 else ""
+    return (
+        f"The peak, {format_size(peak.live_bytes)}, is at {facts['operation']}{module} in the {facts['pass']}{graph}, "
+        f"launch {number + 1} of {count}."
+    )

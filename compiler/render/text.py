@@ -1,0 +1,127 @@
+"""An analysis for a terminal: the verdict first, then why, then what else could be done."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from autockpt.analysis.tensors import group_tensors
+from autockpt.render.memory_chart import memory_chart
+from autockpt.render.tables import frontier_table, kinds_table, tensor_table, what_if_table
+from autockpt.units import format_seconds, format_size
+
+TENSORS = 12
+_ELSEWHERE = "--json and the page"
+
+
+def render(report: Mapping[str, Any], width: int) -> str:
+    """Without colours."""
+    file = io.StringIO()
+    Console(file=file, width=width, color_system=None, force_terminal=False).print(analysis_text(report, width))
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+
+
+def analysis_text(report: Mapping[str, Any], width: int | None = None) -> Group:
+    """`width` is of the terminal. A part of which there is nothing to tell is left out."""
+    parts = [part for part in _parts(report, width) if part is not None]
+    spaced = [Padding(part, (0, 0, 1, 0)) for part in parts[:-1]]
+    return Group(*spaced, *parts[-1:])
+
+
+def _parts(report: Mapping[str, Any], width: int | None) -> Iterator[RenderableType | None]:
+    yield _verdict(report)
+    yield _figures(report)
+    if report["frontier"] or report["baselines"]:
+        yield frontier_table(report)
+    yield _titled("Memory over the step", memory_chart(report, width))
+    yield kinds_table(report)
+    yield from _tensors(report)
+    if report["what_if"]:
+        yield what_if_table(report)
+    yield _largest_batch(report)
+    yield _list("Graph breaks", [_times(one["count"]) + one["reason"] for one in report["breaks"]])
+    yield _list("Approximations", report["device"]["approximations"])
+    yield _list("Estimated operators", [f"{name}: {source}" for name, source in report["estimated"].items()])
+
+
+def _verdict(report: Mapping[str, Any]) -> Text:
+    settings = "".join(f", {name}={value}" for name, value in report["settings"].items())
+    sign, style = ("✓", "bold green") if report["fits"] else ("✗", "bold red")
+    about = Text(f"{report['target']} on {report['device']['name']}{settings}\n")
+    return about.append(f"{sign} {report['verdict']}", style=style)
+
+
+def _figures(report: Mapping[str, Any]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for name, text in _facts(report):
+        table.add_row(Text(name, style="dim"), Text(text))
+    return table
+
+
+def _facts(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    peak, budget = report["peak_bytes"], report["budget_bytes"]
+    share = f" ({peak / budget:.0%})" if budget else ""
+    yield "peak", f"{format_size(peak)} of a budget of {format_size(budget)}{share}"
+    if lowered := report["lowered_bytes"]:
+        yield "dry run", f"{format_size(lowered)} when the lowered step is replayed; forecast {peak / lowered - 1:+.1%}"
+    yield "range", f"{format_size(report['floor_bytes'])} (floor) to {format_size(report['fastest_bytes'])} (fastest)"
+    seconds = f"{format_seconds(report['step_seconds'])}, {report['overhead']:.1%} over the fastest plan"
+    yield "step", f"{seconds} ({format_seconds(report['fastest_seconds'])})"
+    if (gap := _gap(report)) is not None:
+        yield "gap", f"at most {gap:.1%} of the step slower than any plan could be"
+    memory = {name: size for name, size in report["memory"].items() if size}
+    if report["optimizer"] and "optimizer" in memory:
+        memory[f"{report['optimizer']['name']} state"] = memory.pop("optimizer")
+    yield "parameters", f"{report['parameters']:,}"
+    yield "memory", ", ".join(f"{name} {format_size(size)}" for name, size in memory.items())
+
+
+def _gap(report: Mapping[str, Any]) -> float | None:
+    """Over all graphs."""
+    known = [(one["gap"].get("every_plan_gap_of_step"), one["step_seconds"]) for one in report["graphs"]]
+    total = sum(seconds for _, seconds in known)
+    if not total or any(gap is None for gap, _ in known):
+        return None
+    return float(sum(gap * seconds for gap, seconds in known) / total)
+
+
+def _tensors(report: Mapping[str, Any]) -> Iterator[RenderableType | None]:
+    groups = group_tensors(report)
+    if not groups:
+        return
+    left = sum(len(group.tensors) for group in groups[TENSORS:])
+    yield Group(tensor_table(groups[:TENSORS]), *([Text(f"and {left} smaller ones in {_ELSEWHERE}")] if left else []))
+
+
+def _largest_batch(report: Mapping[str, Any]) -> Text | None:
+    found = report["max_batch"]
+    if not found:
+        return None
+    peak, following = format_size(found["peak_bytes"]), format_size(found["next_bytes"])
+    return Text(
+        f"The largest batch that fits is {found['batch']}, with a peak of {peak}; "
+        f"a batch of {found['batch'] + 1} needs {following}."
+    )
+
+
+def _list(title: str, lines: list[str]) -> RenderableType | None:
+    if not lines:
+        return None
+    table = Table.grid(padding=(0, 1))
+    for line in lines:
+        table.add_row("  -", Text(line))
+    return _titled(title, table)
+
+
+def _titled(title: str, shown: RenderableType | None) -> RenderableType | None:
+    return None if shown is None else Group(Text(title, style="bold"), shown)
+
+
+def _times(count: int) -> str:
+    return f"{count} × " if count > 1 else ""

@@ -1,0 +1,62 @@
+"""Convolutions: two FLOPs for every weight that an element of the denser side meets."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from autockpt.cost_models.formulas.rules import Call, rule
+from autockpt.cost_models.formulas.symbolic import surely
+from autockpt.cost_models.work import TensorSpec, Work
+
+
+@rule(
+    "convolution _convolution convolution_overrideable cudnn_convolution mkldnn_convolution miopen_convolution "
+    "_slow_conv2d_forward _conv_depthwise2d conv_depthwise3d slow_conv3d_forward",
+    arguments=True,
+)
+def convolution(call: Call) -> Work:
+    source, weight = call.inputs[:2]
+    flops = _pass(source, weight, call.outputs[0], call.arguments.get("transposed"))
+    return call.matrix(flops, _family(source, weight))
+
+
+@rule("cudnn_convolution_transpose miopen_convolution_transpose slow_conv_transpose2d slow_conv_transpose3d")
+def transposed_convolution(call: Call) -> Work:
+    source, weight = call.inputs[:2]
+    return call.matrix(_pass(source, weight, call.outputs[0], True), _family(source, weight))
+
+
+@rule("convolution_backward convolution_backward_overrideable", arguments=True)
+def backward(call: Call) -> Work:
+    """The gradients of image and weight cost a pass each, where they are wanted; that of the bias is a sum."""
+    gradient, source, weight = call.inputs[:3]
+    wanted = sum(1 for spec in call.outputs if len(spec.shape) > 1)
+    flops = _pass(source, weight, gradient, call.arguments.get("transposed"))
+    return call.matrix(wanted * flops, f"{_family(source, weight)}_backward")
+
+
+@rule("conv_tbc")
+def time_first(call: Call) -> Work:
+    """Weights of (time, channels in, channels out)."""
+    weight = call.inputs[1]
+    return call.matrix(2 * call.outputs[0].numel * weight.shape[0] * weight.shape[1], "convolution")
+
+
+def _pass(source: TensorSpec, weight: TensorSpec, result: TensorSpec, transposed: Any) -> int:
+    # A transposed convolution scatters every element of its image instead of gathering every one of its result.
+    scatters = _transposed(source, weight, result) if transposed is None else transposed
+    return 2 * (source if scatters else result).numel * prod(weight.shape[1:])
+
+
+def _transposed(source: TensorSpec, weight: TensorSpec, result: TensorSpec) -> bool:
+    """A transposed convolution's weight has the image's channels first; where both sides have as many, it is told by
+    an image that grows."""
+    if source.shape[1] != result.shape[1]:
+        return weight.shape[0] == source.shape[1]
+    return surely(2 * prod(result.shape[2:]) > 3 * prod(source.shape[2:]))
+
+
+def _family(source: TensorSpec, weight: TensorSpec) -> str:
+    """A weight that sees one channel of many belongs to a kernel that has nothing to sum over."""
+    return "depthwise" if weight.shape[1] == 1 and source.shape[1] != 1 else "convolution"

@@ -1,0 +1,135 @@
+"""The gap program on a joint graph: solve, replay exactly, correct what the replay showed, solve again.
+
+What a moment holds besides kept values depends on the plan: what is recomputed lives there, and what is fused does
+not. So each round takes the room from the last replay. A choice that does not fit with each value recomputed once is
+tried again with the waists of the forward rebuilt first and the rest from there (`schedule.py`). Where one round's plan
+fits with space to spare and another's does not fit, the next is halfway between. Of all that fit the fastest is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from time import perf_counter
+
+import numpy as np
+
+from autockpt.passes.forecast.candidate import Candidate
+from autockpt.passes.forecast.simulator import Simulator
+from autockpt.passes.graph.arrays import Floats
+from autockpt.passes.graph.joint import Kind
+from autockpt.passes.intervals.graph import GapGraph
+from autockpt.passes.intervals.program import Answer, lp_bound, solve
+from autockpt.passes.planners.two_level import waist_values
+from autockpt.passes.problem.plan import Problem
+
+_ROUNDS = 5
+_LARGE, _FEW_ROUNDS = 2800, 3
+"""Values from which a graph gets fewer rounds, and the first plan that fits is taken."""
+_TOLERANCE = 0.003
+"""Of a step: a choice this close to the best is good enough before its replay."""
+_USED = 0.995
+"""A plan that uses so much of the budget needs no further round."""
+
+
+class GapSearch:
+    """Plans of the gap program's class for many budgets of one problem."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        order: Sequence[str],
+        simulator: Simulator,
+        make: Callable[[frozenset[str], frozenset[str]], Candidate],
+        fastest: Candidate,
+        limit_seconds: float,
+    ) -> None:
+        self._problem, self._simulator, self._make, self._fastest = problem, simulator, make, fastest
+        self._graph = GapGraph(problem, order)
+        self._limit_seconds = limit_seconds
+        self._tolerance = _TOLERANCE * sum(problem.seconds.values())
+        self._rounds = _ROUNDS if len(problem.graph.values) < _LARGE else _FEW_ROUNDS
+        self._start: Floats | None = None
+        self.timed_out = False
+        """Whether a solver ran out of time: a faster machine might then find another plan."""
+
+    def bound_seconds(self, budget_bytes: int) -> float:
+        """What no plan of the class has less of; infinite where the class has none that fits."""
+        found = lp_bound(self._graph.surest_gaps, budget_bytes - self._graph.unavoidable)
+        return np.inf if found is None else found
+
+    @property
+    def least_bytes(self) -> int:
+        """No plan of the class has a lower peak."""
+        return int(self._graph.unavoidable.max(initial=0.0))
+
+    def __call__(self, budget_bytes: int) -> tuple[Candidate, int] | None:
+        """The fastest plan that was found to fit, and its peak."""
+        best: tuple[Candidate, int] | None = None
+        fits: Floats | None = None
+        over: Floats | None = None
+        besides = self._besides_fastest
+        seen = set()
+        for _ in range(self._rounds):
+            if self._limit_seconds <= 0:
+                self.timed_out = True
+                break
+            answer = self._solve(budget_bytes - besides)
+            if answer is None:
+                # Too dark a view: halfway back to one that had a solution.
+                over, besides = besides, (besides + (self._besides_fastest if fits is None else fits)) / 2
+                continue
+            self.timed_out |= answer.timed_out
+            kept = self._kept(answer)
+            if kept in seen:
+                break
+            seen.add(kept)
+            candidate, live, replayed = self._replay(kept, budget_bytes)
+            peak = int(live.max())
+            if peak <= budget_bytes:
+                fits = besides
+                if best is None or candidate.seconds < best[0].seconds:
+                    best = candidate, peak
+                if peak >= _USED * budget_bytes or self._rounds < _ROUNDS:
+                    break
+            else:
+                over = besides
+            now = np.where(live > 0, replayed, besides)
+            besides = now if fits is None or over is None else (fits + over) / 2
+        return best
+
+    def _solve(self, room: Floats) -> Answer | None:
+        """All solutions share one limit, so that planning as a whole has one."""
+        started = perf_counter()
+        answer = solve(self._graph.gaps, room, self._limit_seconds, None, self._tolerance)
+        self._limit_seconds -= perf_counter() - started
+        return answer
+
+    def _replay(self, kept: frozenset[str], budget_bytes: int) -> tuple[Candidate, Floats, Floats]:
+        """With each value recomputed once; or, where that does not fit and this is lower, the waists rebuilt first."""
+        candidate = self._make(kept, frozenset())
+        live, besides = self._graph.besides(self._simulator, candidate.plan)
+        if live.max() <= budget_bytes or not self._waists - kept:
+            return candidate, live, besides
+        again = self._make(kept, self._waists - kept)
+        live_again, besides_again = self._graph.besides(self._simulator, again.plan)
+        return (again, live_again, besides_again) if live_again.max() < live.max() else (candidate, live, besides)
+
+    @cached_property
+    def _waists(self) -> frozenset[str]:
+        return waist_values(self._problem) - frozenset(self._problem.pinned)
+
+    @property
+    def _besides_fastest(self) -> Floats:
+        if self._start is None:
+            self._start = self._graph.besides(self._simulator, self._fastest.plan)[1]
+        return self._start
+
+    def _kept(self, answer: Answer) -> frozenset[str]:
+        """What crosses: values that are kept and that the backward or a recomputation reads."""
+        gaps, names = self._graph.gaps, self._graph.names
+        read = gaps.demanded.copy()
+        read[gaps.reads[answer.again[gaps.reads[:, 1]], 0]] = True
+        crossing = np.flatnonzero(answer.kept & read & np.isfinite(gaps.nbytes))
+        by_name = self._problem.graph.by_name
+        return frozenset(names[number] for number in crossing if by_name[names[number]].kind is not Kind.SYMBOL)

@@ -1,0 +1,101 @@
+"""What others would do with the same graph, as plans that can be verified and replayed like ours."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isqrt
+
+from autockpt.passes.forecast.simulator import Simulator
+from autockpt.passes.graph.cut_points import Waist, every_block, find_waists
+from autockpt.passes.graph.joint import JointGraph, Role
+from autockpt.passes.planners.schedule import Scheduler, completed, keeping, orders
+from autockpt.passes.problem.plan import Plan, Problem
+from autockpt.passes.problem.verify import verify
+
+Rule = Callable[[Problem], Iterable[Plan]]
+"""A baseline: its plans, of which the one with the lowest peak stands for it."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    name: str
+    plan: Plan
+    peak_bytes: int
+    recompute_seconds: float
+
+
+def find_baselines(problem: Problem, saved: Mapping[str, Collection[str]] | None = None) -> list[Baseline]:
+    """Every baseline of the table, and one for each set of values that somebody else would save."""
+    simulator = Simulator(problem)
+    plans = {name: list(rule(problem)) for name, rule in BASELINES.items()}
+    plans |= {name: list(keeping(problem, names)) for name, names in (saved or {}).items()}
+    return [_baseline(simulator, name, found) for name, found in plans.items()]
+
+
+def _baseline(simulator: Simulator, name: str, plans: Sequence[Plan]) -> Baseline:
+    for plan in plans:
+        verify(simulator.problem, plan)
+    best = min(plans, key=simulator.peak_bytes)
+    return Baseline(name, best, simulator.peak_bytes(best), simulator.recompute_seconds(best))
+
+
+def keep_everything(problem: Problem) -> Iterator[Plan]:
+    """Whatever the backward reads: a partition without recomputation."""
+    return keeping(problem, problem.graph.backward_reads)
+
+
+def recompute_everything(problem: Problem) -> Iterator[Plan]:
+    """Only inputs, and what is pinned."""
+    return keeping(problem, ())
+
+
+def keep_waists(problem: Problem) -> Iterator[Plan]:
+    return keeping(problem, _crossing(find_waists(problem.graph)))
+
+
+def keep_blocks(problem: Problem) -> Iterator[Plan]:
+    """What torch.utils.checkpoint around every block keeps."""
+    return keeping(problem, _crossing(every_block(find_waists(problem.graph))))
+
+
+def square_root(problem: Problem) -> Iterator[Plan]:
+    """Segments of as many blocks as there are segments, each computed again as a whole (Chen 2016)."""
+    graph = problem.graph
+    blocks = every_block(find_waists(graph))
+    borders = blocks[:: max(isqrt(len(blocks)), 1)]
+    kept = completed(problem, _crossing(borders))
+    for order in orders(graph):
+        yield Scheduler(graph, list(_in_segments(graph, kept, borders, order)))(kept)
+
+
+def _crossing(waists: Iterable[Waist]) -> frozenset[str]:
+    return frozenset(name for waist in waists for name in waist.crossing)
+
+
+def _in_segments(
+    graph: JointGraph, kept: frozenset[str], waists: Sequence[Waist], order: Sequence[str]
+) -> Iterator[str]:
+    """The backward with all that it reads of a segment asked for when it first reads any."""
+    borders = [waist.position for waist in waists]
+    missing = (graph.required_forward & graph.backward_reads) - kept
+    segments: dict[str, int] = {}
+    read: dict[int, list[str]] = {}
+    for position, value in enumerate(graph.values):
+        if value.role is Role.FORWARD and value.name in missing:
+            segments[value.name] = bisect_left(borders, position)
+            read.setdefault(segments[value.name], []).append(value.name)
+    for name in order:
+        for segment in sorted({segments[source] for source in graph.by_name[name].inputs if source in segments}):
+            yield from read.pop(segment, [])
+        yield name
+
+
+BASELINES: Mapping[str, Rule] = {
+    "keep everything": keep_everything,
+    "recompute everything": recompute_everything,
+    "checkpoint every waist": keep_waists,
+    "checkpoint every block": keep_blocks,
+    "square root": square_root,
+}

@@ -1,0 +1,193 @@
+"""`autockpt.analyze`: the plan that the backend would make, for any device, with nothing allocated."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, fx, nn
+from torch.nn import functional as F
+
+import autockpt
+from autockpt.cost_models import load_profile
+from autockpt.inductor.cuda_library import NoStandIn, cuda_library
+from autockpt.inductor.fake_cuda import stand_in
+
+
+class Layers(nn.Module):
+    def __init__(self, width: int = 64, count: int = 3) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Sequential(nn.Linear(width, 4 * width), nn.GELU()) for _ in range(count))
+        self.back = nn.ModuleList(nn.Linear(4 * width, width) for _ in range(count))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for up, down in zip(self.layers, self.back, strict=True):
+            x = x + down(up(x))
+        return x.square().mean()
+
+
+class Attention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(64, 192, dtype=torch.bfloat16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        query, key, value = self.qkv(x).unflatten(2, (3, 4, 16)).permute(2, 0, 3, 1, 4).unbind(0)
+        return F.scaled_dot_product_attention(query, key, value, is_causal=True).float().sum()
+
+
+class Broken(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.two = nn.Linear(32, 32), nn.Linear(32, 32)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.one(x).relu()
+        torch._dynamo.graph_break()
+        return self.two(x).relu().sum()
+
+
+def test_a_model_of_terabytes_is_planned_with_nothing_allocated() -> None:
+    with torch.device("meta"):
+        model = nn.Sequential(nn.Linear(2**19, 2**19, bias=False), nn.ReLU(), nn.Linear(2**19, 4))
+        batch = torch.empty(2**10, 2**19)
+    analysis = autockpt.analyze(model, batch, memory_budget="8000GiB")
+    assert analysis.fits
+    # A weight of a tebibyte and its gradient.
+    assert 2 * 2**40 <= analysis.floor_bytes <= analysis.peak_bytes < 2.05 * 2**40
+    assert analysis.report["memory"]["gradients"] >= 2**40
+
+
+def test_the_model_that_was_given_is_left_as_it_was() -> None:
+    model, batch = Layers(), torch.randn(8, 64)
+    before = {name: parameter.clone() for name, parameter in model.named_parameters()}
+    autockpt.analyze(model, batch, memory_budget=0.5)
+    assert all(torch.equal(parameter, before[name]) for name, parameter in model.named_parameters())
+    assert all(parameter.grad is None for parameter in model.parameters())
+    torch.compile(model, backend="eager")(batch).backward()
+
+
+def test_what_is_compiled_already_is_not_compiled_again() -> None:
+    compiled = []
+
+    def backend(gm: fx.GraphModule, _: object) -> Callable[..., object]:
+        compiled.append(gm)
+        return gm.forward
+
+    model = Layers()
+    step = torch.compile(model, backend=backend)
+    step(torch.randn(8, 64))
+    for batch in range(9, 12):
+        autockpt.analyze(model, torch.randn(batch, 64), memory_budget=1.0)
+    step(torch.randn(8, 64))
+    assert len(compiled) == 1
+
+
+def test_budgets_trade_peak_for_time_along_the_frontier() -> None:
+    model, batch = Layers(), torch.randn(2048, 64)
+    low, high = (autockpt.analyze(model, batch, memory_budget=budget) for budget in (0.0, 1.0))
+    assert low.peak_bytes < high.peak_bytes <= high.fastest_bytes
+    assert low.report["step_seconds"] > high.report["step_seconds"]
+    peaks = [point["peak_bytes"] for point in low.frontier]
+    assert peaks == sorted(peaks)
+    assert (peaks[0], peaks[-1]) == (low.floor_bytes, low.fastest_bytes)
+    assert [point["chosen"] for point in low.frontier].count(True) == 1
+
+
+def test_what_lives_at_each_launch_adds_up_to_the_peak() -> None:
+    report = autockpt.analyze(Layers(), torch.randn(2048, 64), memory_budget=0.3).report
+    timeline = report["graphs"][0]["timeline"]
+    totals = [sum(launch["bytes"]) for launch in timeline["launches"]]
+    assert max(totals) == totals[timeline["peak"]] == report["peak_bytes"]
+    assert sum(report["graphs"][0]["at_peak"]["by_kind"].values()) == report["peak_bytes"]
+
+
+def test_every_tensor_has_a_reason_in_words() -> None:
+    report = autockpt.analyze(Layers(), torch.randn(2048, 64), memory_budget=0.3).report
+    tensors = report["graphs"][0]["tensors"]
+    assert {tensor["decision"] for tensor in tensors} == {"kept", "recomputed"}
+    assert all(len(tensor["reason"].split()) > 3 for tensor in tensors)
+    assert any(tensor["module"].startswith("layers.") and tensor["line"] for tensor in tensors)
+
+
+@pytest.mark.parametrize(("name", "copies"), [("AdamW", 2), ("sgd", 0), ("momentum", 1)])
+def test_the_state_of_an_optimizer_counts(name: str, copies: int) -> None:
+    model, batch = Layers(), torch.randn(8, 64)
+    without = autockpt.analyze(model, batch, memory_budget=1.0)
+    counted = autockpt.analyze(model, batch, memory_budget=1.0, optimizer=name)
+    weights = sum(parameter.nbytes for parameter in model.parameters())
+    # And a step counter for each parameter.
+    assert 0 <= counted.peak_bytes - without.peak_bytes - copies * weights <= 4 * len(list(model.parameters()))
+
+
+def test_a_budget_without_room_says_so() -> None:
+    analysis = autockpt.analyze(Layers(), torch.randn(2048, 64), memory_budget="1MiB")
+    assert not analysis.fits
+    assert "does not fit" in str(analysis)
+
+
+def test_breaks_of_the_graph_are_listed_and_their_parts_summed() -> None:
+    analysis = autockpt.analyze(Broken(), torch.randn(64, 32), memory_budget=1.0)
+    report = analysis.report
+    assert len(report["graphs"]) == 2
+    assert report["breaks"][0]["count"] == 1
+    assert "graph_break" in report["breaks"][0]["reason"]
+    assert analysis.peak_bytes > max(graph["kept_bytes"] for graph in report["graphs"])
+    assert len(analysis.plan.graphs) == 2
+
+
+def test_a_plan_is_saved_and_judged_again(tmp_path: Path) -> None:
+    model, batch = Layers(), torch.randn(2048, 64)
+    low = autockpt.analyze(model, batch, memory_budget=0.0)
+    low.plan.save(tmp_path / "plan.json")
+    again = autockpt.analyze(model, batch, memory_budget=1.0, plan=str(tmp_path / "plan.json"))
+    assert again.plan.graphs[0].plan == low.plan.graphs[0].plan
+    with pytest.raises(autockpt.AutockptError, match="another graph"):
+        autockpt.analyze(Layers(count=2), batch, memory_budget=1.0, plan=str(tmp_path / "plan.json"))
+
+
+def test_the_report_is_json(tmp_path: Path) -> None:
+    analysis = autockpt.analyze(Layers(), torch.randn(64, 64), memory_budget=0.5)
+    analysis.save(str(tmp_path / "report.json"))
+    assert json.loads((tmp_path / "report.json").read_text()) == analysis.report
+    with pytest.raises(autockpt.AutockptError, match="saved as one of"):
+        analysis.save(str(tmp_path / "report.docx"))
+
+
+def _has_stand_in() -> bool:
+    try:
+        cuda_library()
+    except NoStandIn:
+        return False
+    return not torch.cuda.is_available()
+
+
+needs_stand_in = pytest.mark.skipif(not _has_stand_in(), reason="no stand-in for CUDA can be built here")
+
+
+@needs_stand_in
+@pytest.mark.parametrize(("device", "kernel"), [("h100", "flash"), ("t4", "efficient")])
+def test_a_gpu_that_is_not_here_is_traced_with_its_own_attention(device: str, kernel: str) -> None:
+    model = Attention()
+    report = autockpt.analyze(model, torch.randn(2, 32, 64, dtype=torch.bfloat16), device=device).report
+    assert report["device"]["traced_as"] == "cuda"
+    operators = {tensor["operator"] for tensor in report["graphs"][0]["tensors"]}
+    names = {launch["operation"] for launch in report["graphs"][0]["timeline"]["launches"]} | operators
+    assert any(f"_scaled_dot_product_{kernel}_attention" in name for name in names)
+
+
+@needs_stand_in
+def test_the_stand_in_leaves_no_trace() -> None:
+    with stand_in(load_profile("a100")) as place:
+        assert place.device.type == "cuda"
+        assert torch.cuda.is_available()
+    assert not torch.cuda.is_available()
+    assert torch.version.cuda is None
+    with pytest.raises((RuntimeError, AssertionError)):
+        torch.empty(1, device="cuda")
+    weight = torch.randn(4, 4, requires_grad=True)
+    (weight @ weight).sum().backward()
+    assert weight.grad is not None

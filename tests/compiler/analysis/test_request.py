@@ -1,0 +1,57 @@
+"""Arguments of a factory, from the command line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from autockpt.analysis.request import BATCH, SEQUENCE, check_settings, numbers, parse_settings
+from autockpt.errors import AutockptError
+from autockpt.inductor.fake_cuda import gpu_of
+
+
+def factory(batch_size: int = 8, seq: int = 128, causal: bool = True, dtype: str = "bf16") -> None: ...
+
+
+def anything(**named: Any) -> None: ...
+
+
+def test_values_are_literals_where_they_are_ones() -> None:
+    words = ["batch=32", "rate=1e-3", "causal=False", "dtype=bf16", "shape=(2,3)", "path=a=b"]
+    assert parse_settings(words) == {
+        "batch": 32,
+        "rate": 1e-3,
+        "causal": False,
+        "dtype": "bf16",
+        "shape": (2, 3),
+        "path": "a=b",
+    }
+
+
+@pytest.mark.parametrize("word", ["batch", "=3", "two words=1", "a.b=1"])
+def test_what_is_no_setting_is_refused(word: str) -> None:
+    with pytest.raises(AutockptError, match="is not NAME=VALUE"):
+        parse_settings([word])
+
+
+def test_a_name_that_the_factory_does_not_take_is_answered_with_those_it_does() -> None:
+    check_settings(factory, {"seq": 4}, "x.py:factory")
+    check_settings(anything, {"whatever": 4}, "x.py:anything")
+    with pytest.raises(AutockptError, match="takes batch_size, seq, causal, dtype"):
+        check_settings(factory, {"batch": 4}, "x.py:factory")
+
+
+def test_batch_and_sequence_are_found_by_the_names_that_people_give_them() -> None:
+    assert numbers(factory, {}, BATCH) == ("batch_size", 8)
+    assert numbers(factory, {"seq": 512}, SEQUENCE) == ("seq", 512)
+    assert numbers(factory, {}, ("causal",)) is None
+    assert numbers(anything, {"batch": 3}, BATCH) is None
+
+
+def test_the_longest_name_that_fits_a_profile_is_its_gpu() -> None:
+    assert gpu_of("h100-pcie")[0].processors == 114
+    assert gpu_of("h100-sxm") == (gpu_of("h100")[0], True)
+    assert gpu_of("a100-40gb")[0].capability == (8, 0)
+    assert gpu_of("a10")[0].capability == (8, 6)
+    assert gpu_of("mi300x")[1] is False

@@ -1,0 +1,238 @@
+"""`autockpt bench frontier`: who is compared with whom, and what is said of it."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from rich.console import Console
+from torch import nn
+
+from autockpt.bench import frontier as bench_module
+from autockpt.bench.frontier import OURS, Candidate, Frontier, bench_frontier, shared_budgets
+from autockpt.bench.frontier_report import markdown, notes, rows, series, summary, table
+from autockpt.bench.rivals import BLOCKS, PLAIN, TORCH, Rival, find_blocks
+from autockpt.cli import main
+from autockpt.errors import BudgetError
+from autockpt.measure.step import load_training
+from autockpt.measure.timing import interleaved_times, ratio
+
+MIB = 2**20
+SCRIPT = """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+    def forward(self, x):
+        return x + self.down(nn.functional.gelu(self.up(x)))
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(Block(32) for _ in range(3))
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x.square().mean()
+
+def net():
+    return Net(), (torch.randn(512, 32),)
+"""
+
+FRONTIER = Frontier(
+    target="models.py:net",
+    given_bytes=10 * MIB,
+    candidates=(
+        Candidate(PLAIN, PLAIN, None, 100 * MIB, (1.0, 1.0, 1.0), "equal"),
+        Candidate("torch 0.5", TORCH, None, 60 * MIB, (1.2, 1.2, 1.2), "1e+00", wrong=True),
+        Candidate("torch 0", TORCH, None, 50 * MIB, (1.5, 1.5, 1.5), "equal"),
+        Candidate(BLOCKS, BLOCKS, note="the model has no list of alike blocks"),
+        Candidate("autockpt 100.0 MiB", OURS, 100 * MIB, 99 * MIB, (0.9, 1.0, 1.1), "equal"),
+        Candidate("autockpt 60.0 MiB", OURS, 60 * MIB, 61 * MIB, (1.26, 1.26, 1.26), "equal"),
+        Candidate("autockpt 50.0 MiB", OURS, 50 * MIB, 50 * MIB, (1.2, 1.2, 1.2), "equal"),
+        Candidate("autockpt floor", OURS, None, 30 * MIB, (1.4, 1.4, 1.4), "equal"),
+    ),
+)
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.ModuleList(nn.Sequential(nn.Linear(2, 2)) for _ in range(4))
+
+
+class Other(Block):
+    pass
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "models.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+def test_blocks_are_the_members_of_a_list_not_what_is_inside_them() -> None:
+    blocks = nn.ModuleList(Block() for _ in range(3))
+    assert find_blocks(nn.Sequential(nn.Linear(2, 2), nn.ModuleDict({"layers": blocks}))) == list(blocks)
+
+
+def test_blocks_of_an_encoder_and_a_decoder_and_of_every_stage_are_all_found() -> None:
+    encoder, decoder = nn.Sequential(Block(), Block()), nn.ModuleList([Other(), Other()])
+    assert find_blocks(nn.ModuleDict({"encoder": encoder, "decoder": decoder})) == [*encoder, *decoder]
+    stages = nn.Sequential(nn.Sequential(Block(), Block()), nn.Sequential(Other(), Block(), Block()))
+    assert find_blocks(stages) == [*stages[0], *stages[1][1:]]
+
+
+def test_single_operators_in_a_row_are_no_blocks() -> None:
+    assert find_blocks(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 2), nn.ReLU())) == []
+    assert find_blocks(nn.ModuleList([nn.TransformerEncoderLayer(2, 1)])) == []
+
+
+def test_peaks_that_are_nearly_the_same_meet_one_candidate_at_the_lower() -> None:
+    assert shared_budgets([2000, 1000, 1004, 1006, 1000]) == {1000: 1000, 1004: 1000, 1006: 1006, 2000: 2000}
+
+
+def test_every_rival_that_ran_meets_ours_at_its_own_peak() -> None:
+    met = {pair.rival.name: (pair.ours.name, pair.holds) for pair in FRONTIER.pairs}
+    assert met == {
+        PLAIN: ("autockpt 100.0 MiB", True),
+        "torch 0.5": ("autockpt 60.0 MiB", False),
+        "torch 0": ("autockpt 50.0 MiB", True),
+    }
+
+
+def test_over_a_peak_not_running_and_other_gradients_are_broken_promises_of_ours_only() -> None:
+    others = tuple(one for one in FRONTIER.candidates if one.name not in ("torch 0.5", "autockpt 60.0 MiB"))
+    held = replace(FRONTIER, candidates=others)
+    assert FRONTIER.broken
+    assert not held.broken
+    floor = others[-1]
+    for worse in (replace(floor, wrong=True), replace(floor, peak_bytes=None), replace(floor, note="")):
+        assert replace(held, candidates=(*others[:-1], worse)).broken == (worse != floor)
+
+
+def test_what_json_keeps_is_what_was_measured() -> None:
+    assert Frontier.from_json(json.loads(json.dumps(FRONTIER.as_json()))) == FRONTIER
+
+
+def test_a_slow_round_is_slow_for_both() -> None:
+    found = ratio((1.1, 11.0, 1.1, 1.1, 110.0), (1.0, 10.0, 1.0, 1.0, 100.0))
+    assert (found.low, found.middle, found.high) == pytest.approx((1.1, 1.1, 1.1))
+
+
+def test_an_interval_holds_the_ratio_and_shows_the_noise() -> None:
+    found = ratio((1.0, 1.2, 1.4, 1.1, 1.3), (1.0, 1.0, 1.0, 1.0, 1.0))
+    assert found.middle == 1.2
+    assert found.low < 1.2 < found.high
+
+
+def test_every_round_takes_one_step_of_each_and_the_first_rounds_do_not_count() -> None:
+    taken: list[str] = []
+    steps = {name: lambda name=name: taken.append(name) for name in "abc"}
+    times = interleaved_times(steps, repeats=3, warmup=2, progress=lambda text: None)
+    assert [sorted(taken[n : n + 3]) for n in range(0, 15, 3)] == [["a", "b", "c"]] * 5
+    assert {name: len(seconds) for name, seconds in times.items()} == {"a": 3, "b": 3, "c": 3}
+
+
+def test_the_table_of_a_model(golden: Callable[[str], None]) -> None:
+    console = Console(width=150, record=True, file=io.StringIO())
+    console.print(table(FRONTIER))
+    lines = [line.rstrip() for line in console.export_text().splitlines()]
+    golden("\n".join([*lines, *notes(FRONTIER), *summary([FRONTIER])]))
+
+
+def test_the_summary_is_over_all_rivals_and_lowest_peaks_are_a_geometric_mean() -> None:
+    floor = replace(FRONTIER.candidates[-1], peak_bytes=20 * MIB)
+    lower = replace(FRONTIER, target="models.py:other", candidates=(*FRONTIER.candidates[:-1], floor))
+    lines = summary([FRONTIER, lower])
+    assert lines[0] == "ours holds the peak of 4 of 6 rivals; models: 2"
+    assert "median 1.00; worst 1.05" in lines[1]
+    # sqrt(30/50 * 20/50), and sqrt(20/40 * 10/40) without the 10 MiB that every peak holds.
+    assert "0.49 with parameters and inputs, 0.35 without" in "".join(lines)
+
+
+def test_a_model_that_does_not_run_is_a_line_and_not_a_silence() -> None:
+    failed = Frontier("models.py:gone", trouble="did not run: no such weights")
+    assert failed.broken
+    assert notes(failed) == ["gone: did not run: no such weights"]
+    assert summary([failed, FRONTIER]) == summary([FRONTIER])
+    assert "| torch 0.5 | 60.0 MiB |" in markdown("", [failed, FRONTIER], [])
+
+
+def test_a_plot_has_every_candidate_that_ran() -> None:
+    points = {one.name: list(one.points) for one in series(FRONTIER)}
+    assert points[PLAIN] == [(100.0, 1.0)]
+    assert points[OURS] == [(30.0, 1.4), (50.0, 1.2), (61.0, 1.26), (99.0, 1.0)]
+    assert points[BLOCKS] == []
+
+
+def test_what_cannot_run_is_a_row_with_its_reason(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(target: str, budget: int | float) -> None:
+        raise BudgetError("no plan fits\nand so on", 1, 2)
+
+    def fail(target: str) -> None:
+        raise RuntimeError("backend='inductor' raised:\nLoweringError: no kernel\nand so on")
+
+    fakes = [Rival(PLAIN, PLAIN, load_training), Rival("torch 0.5", TORCH, fail)]
+    monkeypatch.setattr(bench_module, "rivals", lambda budgets: fakes)
+    monkeypatch.setattr(bench_module, "_ours", refuse)
+    frontier = bench_frontier(f"{script}:net", [0.5], 2, lambda text: None)
+    found = {one.series: one.note for one in frontier.candidates}
+    assert found == {PLAIN: "", TORCH: "backend='inductor' raised: LoweringError: no kernel", OURS: "no plan fits"}
+    assert [row[0] for row in rows(frontier)] == [PLAIN, f"torch 0.5: {found[TORCH]}", "(autockpt floor)"]
+    assert [row[4] for row in rows(frontier)] == ["did not run", "", "did not run"]
+    assert frontier.broken
+    assert "plain Inductor reaches" in summary([frontier])[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere.py:net"], "is not SCRIPT.py:FACTORY"),
+        (["nowhere.py:net", "--plot", "frontier.doc"], "a plot is one of"),
+    ],
+)
+def test_a_wrong_argument_is_one_sentence(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", "frontier", *arguments]) == 2
+    assert message in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_models_run_in_processes_of_their_own_and_say_why_they_did_not(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "frontier", "nowhere.py:one", "nowhere.py:two"]) == 1
+    shown = capsys.readouterr().out
+    assert "one: did not run: autockpt: 'nowhere.py:one' is not SCRIPT.py:FACTORY" in shown
+    assert "two: did not run: autockpt: 'nowhere.py:two' is not SCRIPT.py:FACTORY" in shown
+
+
+@pytest.mark.parametrize("wrong", [["--budgets", "1.5"], ["--repeats", "0"], ["--budgets", "half"]])
+def test_a_wrong_number_is_a_usage_error(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["bench", "frontier", "models.py:net", *wrong])
+    assert wrong[1] in capsys.readouterr().err
+
+
+@pytest.mark.inductor
+def test_three_blocks_are_measured_from_end_to_end(script: Path, tmp_path: Path) -> None:
+    file, page, picture = tmp_path / "frontier.json", tmp_path / "table.md", tmp_path / "frontier.svg"
+    outputs = ["--json", str(file), "--markdown", str(page), "--plot", str(picture)]
+    code = main(["bench", "frontier", f"{script}:net", "--budgets", "0.0", "--repeats", "2", *outputs])
+    (fields,) = json.loads(file.read_text())
+    frontier = Frontier.from_json(fields)
+    assert code == 0
+    assert [rival.name for rival in frontier.rivals] == [PLAIN, "torch 0", BLOCKS]
+    assert all(pair.holds for pair in frontier.pairs)
+    assert not any(one.wrong or one.note or len(one.times) != 2 for one in frontier.candidates)
+    assert f"| {BLOCKS} |" in page.read_text()
+    assert picture.stat().st_size > 0
+    assert torch._functorch.config.activation_memory_budget == 1.0

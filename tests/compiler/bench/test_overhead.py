@@ -1,0 +1,92 @@
+"""`autockpt bench overhead`: what is compared, and what is said of it."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from autockpt.bench.overhead import KEEP, Overhead, Point, markdown, picked, spearman, summary, table
+from autockpt.cli import main
+
+SCRIPT = """
+import torch
+from torch import nn
+
+def net():
+    model = nn.Sequential(nn.Linear(32, 64), nn.GELU(), nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 32))
+    return model, (torch.randn(256, 32),)
+"""
+
+
+def point(name: str, budget: float | None, predicted: float, measured: float) -> Point:
+    families = {"matmul": (predicted - 1, measured - 1), "convolution": (0.0, 0.0)}
+    return Point(name, budget, predicted, measured, predicted, measured, measured - 0.01, measured + 0.01, families)
+
+
+OVERHEAD = Overhead(
+    target="models.py:net",
+    points=(
+        point(KEEP, None, 1.0, 1.0),
+        point("budget 1", 1.0, 1.02, 1.01),
+        point("budget 0.5", 0.5, 1.10, 1.05),
+        point("budget 0", 0.0, 1.30, 1.60),
+    ),
+    device="mine",
+)
+
+
+def test_ranks_that_agree_correlate_wholly_and_reversed_ones_wholly_the_other_way() -> None:
+    assert spearman([1.0, 2.0, 3.0], [10.0, 20.0, 21.0]) == 1.0
+    assert spearman([1.0, 2.0, 3.0], [3.0, 2.0, 1.0]) == -1.0
+
+
+def test_equal_values_share_a_rank() -> None:
+    # Ranks 0.5 0.5 2 3 against 0 1 2 3: Spearman's coefficient by hand.
+    assert spearman([1.0, 1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.0]) == pytest.approx(4.5 / (4.5 * 5.0) ** 0.5)
+
+
+def test_plans_that_all_take_as_long_have_no_rank() -> None:
+    assert spearman([1.0, 1.0], [1.0, 2.0]) == 0.0
+
+
+def test_the_plan_nearest_to_a_budget_is_shown_once() -> None:
+    assert [found.name for found in picked(OVERHEAD, [0.1, 0.0, 0.4])] == ["budget 0.5", "budget 0"]
+
+
+def test_an_overhead_comes_back_from_json() -> None:
+    back = Overhead.from_json(json.loads(json.dumps(OVERHEAD.as_json())))
+    assert back.points[1].measured == OVERHEAD.points[1].measured
+    assert back.rank_correlation == OVERHEAD.rank_correlation
+
+
+def test_what_people_read(golden: Callable[[str], None]) -> None:
+    console = Console(file=io.StringIO(), width=130)
+    console.print(table([OVERHEAD, Overhead("models.py:other", trouble="did not run: no module")], [0.0, 0.5]))
+    assert isinstance(console.file, io.StringIO)
+    lines = summary([OVERHEAD], [0.0, 0.5])
+    golden("\n".join([console.file.getvalue(), *lines]))
+    assert all(line.strip() in markdown([OVERHEAD], [0.0, 0.5], lines) for line in lines)
+
+
+def test_a_script_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "overhead", "nowhere.py:net"]) == 2
+    assert "nowhere.py" in capsys.readouterr().err
+
+
+@pytest.mark.inductor
+def test_predicted_and_measured_ratios_are_printed_and_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script, result = tmp_path / "models.py", tmp_path / "overhead.json"
+    script.write_text(SCRIPT)
+    assert main(["bench", "overhead", f"{script}:net", "--plans", "2", "--repeats", "3", "--json", str(result)]) == 0
+    (written,) = json.loads(result.read_text())
+    assert written["points"][0]["name"] == KEEP
+    assert written["points"][0]["predicted"] == written["points"][0]["measured"] == 1.0
+    assert all(point["predicted"] > 0 and point["measured"] > 0 for point in written["points"])
+    assert "rank correlation" in capsys.readouterr().out

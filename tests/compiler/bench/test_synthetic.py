@@ -1,0 +1,64 @@
+"""A spliced graph is the graph that tracing the whole stack gives, and computes its gradients."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from autockpt.bench.synthetic import graph_of, spliced, stack, stack_inputs
+from autockpt.inductor.aot import read_joint, tidy
+from autockpt.inductor.joint_capture import Captured, capture
+from autockpt.inductor.torch_partition import torch_choice
+from autockpt.passes.graph.joint import JointGraph
+
+
+def read_from(captured: Captured) -> JointGraph:
+    return read_joint(captured.joint, captured.forward_outputs, captured.parameters)
+
+
+def test_splicing_gives_what_tracing_gives() -> None:
+    (traced,) = capture(stack, stack_inputs(blocks=2))
+    one, other = read_from(spliced(blocks=2)), read_from(traced)
+
+    assert [v.name for v in one.values if v.role.is_given] == [v.name for v in other.values if v.role.is_given]
+    facts = [[(v.operator, v.kind, v.spec, v.traits, v.bend) for v in graph.values] for graph in (one, other)]
+    assert facts[0] == facts[1]
+    assert [shape(one, storage) for storage in one.bytes] == [shape(other, storage) for storage in other.bytes]
+
+
+def shape(graph: JointGraph, storage: str) -> tuple[int, list[int]]:
+    """A storage by its size and the positions of who shares it, whatever the names."""
+    return graph.bytes[storage], [n for n, value in enumerate(graph.values) if value.storage == storage]
+
+
+def test_a_spliced_graph_computes_the_gradients_of_the_stack() -> None:
+    inputs = stack_inputs(blocks=2)
+    expected = torch.autograd.grad(stack(*inputs), inputs[1:-1])
+    with torch.no_grad():
+        _, of_tokens, *gradients, of_targets = spliced(blocks=2).joint(*inputs, torch.ones(()))
+
+    assert of_tokens is of_targets is None
+    for mine, theirs in zip(gradients, expected, strict=True):
+        torch.testing.assert_close(mine, theirs)
+
+
+def test_a_spliced_graph_is_tidy() -> None:
+    captured = spliced(blocks=3)
+    again = captured.copy()
+    tidy(again)
+
+    assert [node.name for node in again.graph.nodes] == [node.name for node in captured.joint.graph.nodes]
+
+
+@pytest.mark.parametrize("nodes", [500, 1000])
+def test_a_graph_has_about_the_size_that_was_asked_for(nodes: int) -> None:
+    assert len(graph_of(nodes).joint.graph.nodes) == pytest.approx(nodes, rel=0.15)
+
+
+def test_torch_partitions_it_and_leaves_it_as_it_was() -> None:
+    captured = spliced(blocks=2)
+    before = str(captured.joint.graph)
+    saved, less = (torch_choice(captured, budget).saved for budget in (1.0, 0.5))
+
+    assert 0 < len(less) < len(saved)
+    assert str(captured.joint.graph) == before

@@ -1,0 +1,85 @@
+"""Plans that compute a value twice, on real graphs: nothing that the forward writes to gets lost."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable
+from math import inf
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import autockpt
+from autockpt.cost_models import load_profile
+from autockpt.inductor.aot import read_joint, split
+from autockpt.inductor.joint_capture import capture
+from autockpt.passes.fx.check_modules import verify_modules
+from autockpt.passes.planners.decide import pose
+from autockpt.passes.planners.frontier import Frontier
+from autockpt.passes.problem.plan import Budget, Setup
+
+
+def tower() -> nn.Module:
+    blocks = [nn.Sequential(nn.Conv2d(8, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU()) for _ in range(4)]
+    return nn.Sequential(*blocks, nn.Flatten(), nn.Linear(8 * 256, 1))
+
+
+def writes(module: torch.fx.GraphModule) -> int:
+    return sum(node.target is torch.ops.aten.copy_.default for node in module.graph.nodes)
+
+
+def test_batch_statistics_are_written_in_every_plan_of_a_way() -> None:
+    torch._dynamo.reset()
+    (captured,) = capture(tower(), [torch.randn(4, 8, 16, 16)])
+    graph = read_joint(captured.joint, captured.forward_outputs, captured.parameters)
+    frontier = Frontier(pose(graph, Setup(Budget(fraction=0.0), load_profile("cpu"))))
+    for way in frontier._ways:
+        way.first_within(0, inf)
+    plans = [candidate.plan for way in frontier._ways for candidate in way.candidates]
+    twice = [plan for plan in plans if len(set(plan.backward)) < len(plan.backward)]
+    assert twice
+    assert writes(captured.joint) >= 8
+    for plan in twice[::4]:
+        forward, backward = split(captured.joint, plan, captured.forward_outputs, captured.parameters)
+        verify_modules(captured.joint, plan, forward, backward)
+        assert writes(forward) == writes(captured.joint)
+
+
+@pytest.mark.inductor
+def test_a_step_that_computes_values_twice_leaves_the_same_gradients_and_statistics() -> None:
+    plain, planned = (copy.deepcopy(model) for model in [tower()] * 2)
+    x = torch.randn(4, 8, 16, 16)
+    torch.compile(plain, backend="inductor")(x).sum().backward()
+    torch.compile(planned, backend="autockpt", options={"memory_budget": 0.0})(x).sum().backward()
+    plan = autockpt.decisions()[-1].decision.plan
+    assert len(set(plan.backward)) < len(plan.backward) or not plan.kept.isdisjoint(plan.backward)
+    for one, other in zip(plain.buffers(), planned.buffers(), strict=True):
+        assert torch.equal(one, other)
+    for one, other in zip(plain.parameters(), planned.parameters(), strict=True):
+        torch.testing.assert_close(one.grad, other.grad, rtol=1e-5, atol=1e-6)
+
+
+def group_norm(x: Tensor, weight: Tensor) -> Tensor:
+    y = nn.functional.group_norm(x @ weight, 4)
+    return (torch.where(y > 0, y, 0.1 * y) * y).sum()
+
+
+def top(x: Tensor, weight: Tensor) -> Tensor:
+    values, _ = torch.sigmoid(x @ weight).topk(32)
+    return ((values * values) @ weight[:32]).sum()
+
+
+@pytest.mark.parametrize("model", [group_norm, top])
+@pytest.mark.parametrize("budget", [0.0, 0.2, 0.4, 0.9])
+def test_operations_with_several_results_are_planned(model: Callable[..., Tensor], budget: float) -> None:
+    weight = torch.randn(64, 64, requires_grad=True)
+    x = torch.randn(64, 64)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="autockpt")
+        options = {"memory_budget": budget, "lower": "eager"}
+        torch.compile(model, backend="autockpt", options=options)(x, weight).backward()
+    again = weight.detach().clone().requires_grad_()
+    model(x, again).backward()
+    torch.testing.assert_close(weight.grad, again.grad)

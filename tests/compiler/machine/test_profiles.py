@@ -1,0 +1,99 @@
+"""Which profile a device has: calibrated before shipped, and a broken file breaks nothing."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from autockpt.cost_models import load_profile
+from autockpt.machine import profiles as profile_store
+from autockpt.machine.profiles import calibrated_path, find_profile, save_profile, shipped_name, shipped_profile
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True)
+def empty_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AUTOCKPT_CACHE_DIR", str(tmp_path / "cache"))
+    profile_store._say_once.cache_clear()
+
+
+def test_without_a_calibration_the_shipped_profile_is_used() -> None:
+    assert find_profile(CPU) is load_profile("cpu")
+
+
+def test_a_calibrated_profile_is_found_again() -> None:
+    mine = replace(load_profile("cpu"), name="mine", launch_seconds=1e-3)
+    save_profile(mine, calibrated_path(CPU))
+    assert find_profile(CPU) == mine
+
+
+def test_another_number_of_threads_is_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = calibrated_path(CPU)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 97)
+    assert calibrated_path(CPU) != here
+
+
+def test_a_broken_profile_is_said_once_and_the_shipped_one_used() -> None:
+    path = calibrated_path(CPU)
+    path.parent.mkdir(parents=True)
+    path.write_text('{"schema": 2, "na')
+    with pytest.warns(UserWarning, match="not JSON.*autockpt calibrate"):
+        assert find_profile(CPU) is load_profile("cpu")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert find_profile(CPU) is load_profile("cpu")
+
+
+def test_an_interrupted_write_leaves_the_old_profile_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = calibrated_path(CPU)
+    save_profile(load_profile("cpu"), path)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(profile_store, "profile_json", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        save_profile(replace(load_profile("cpu"), name="half"), path)
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    assert find_profile(CPU).name == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("gpu", "name"),
+    [
+        ("NVIDIA A100-SXM4-80GB", "a100-80gb"),
+        ("NVIDIA A100 80GB PCIe", "a100-80gb"),
+        ("NVIDIA A100-SXM4-40GB", "a100-40gb"),
+        ("NVIDIA A100-PCIE-40GB", "a100-40gb"),
+        ("NVIDIA A10", "a10"),
+        ("NVIDIA A10G", "a10"),
+        ("NVIDIA H100 80GB HBM3", "h100-sxm"),
+        ("NVIDIA H100 PCIe", "h100-pcie"),
+        ("NVIDIA H200", "h200"),
+        ("NVIDIA B200", "b200"),
+        ("NVIDIA L4", "l4"),
+        ("NVIDIA L40S", "l40s"),
+        ("NVIDIA GeForce RTX 3090", "rtx-3090"),
+        ("NVIDIA GeForce RTX 4090", "rtx-4090"),
+        ("Tesla V100-SXM2-16GB", "v100"),
+        ("Tesla T4", "t4"),
+        ("AMD Instinct MI300X", "mi300x"),
+        ("NVIDIA T400 4GB", "a100-80gb"),
+        ("Somebody's first GPU", "a100-80gb"),
+    ],
+)
+def test_a_gpu_gets_the_profile_of_its_model(gpu: str, name: str) -> None:
+    assert shipped_name(gpu) == name
+
+
+def test_tensor_cores_multiply_float32_where_torch_may_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    cuda = torch.device("cuda:0")
+    exact = shipped_profile(cuda)
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
+    assert exact.matrix_rate("float32", "none") == 19.5e12
+    assert shipped_profile(cuda).matrix_rate("float32", "none") == 156e12

@@ -1,0 +1,62 @@
+"""What people read of a decision, kept as golden text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from graphs import chain, problem
+
+from autockpt.partition.breakdown import breakdown
+from autockpt.partition.messages import infeasible, one_line, tensor_table, unused
+from autockpt.passes.forecast.simulator import forecast
+from autockpt.passes.planners.decide import Decision
+from autockpt.passes.planners.frontier import Frontier
+from autockpt.passes.planners.schedule import schedule, traced_order
+from autockpt.passes.problem.plan import Outcome
+from autockpt.units import format_size
+
+
+def decision() -> Decision:
+    graph = chain(4)
+    asked = problem(graph, pinned={"f2": "random: would draw again"})
+    plan = schedule(graph, {"f0", "f2"}, traced_order(graph))
+    frontier = Frontier(asked)
+    return Decision(
+        problem=asked,
+        plan=plan,
+        outcome=Outcome.FITS,
+        forecast=forecast(asked, plan),
+        budget_bytes=8192,
+        planning_seconds=0.25,
+        frontier=frontier,
+        candidate=frontier.lowest,
+    )
+
+
+def test_one_line(golden: Callable[[str], None]) -> None:
+    golden(one_line(decision(), "graph 0"))
+
+
+def test_tensor_table(golden: Callable[[str], None]) -> None:
+    golden(tensor_table(decision()))
+
+
+def test_breakdown(golden: Callable[[str], None]) -> None:
+    golden(breakdown(decision()))
+
+
+def test_a_budget_left_lying_has_a_reason_or_is_unexplained() -> None:
+    made = replace(decision(), candidate=decision().frontier.lowest)
+    made = replace(made, frontier=(frontier := Frontier(made.problem)), candidate=frontier.lowest)
+    needed = frontier.next_faster_bytes(frontier.lowest)
+    assert needed is not None
+    tight, wide = replace(made, budget_bytes=needed - 1), replace(made, budget_bytes=2 * needed)
+    assert unused(tight, tight.budget_bytes) is None
+    assert unused(tight, 1) == f"the next faster plan that was found needs {format_size(needed)}"
+    assert unused(wide, 1) == ""
+    assert unused(replace(wide, candidate=frontier.fastest), 1) != ""
+
+
+def test_infeasible(golden: Callable[[str], None]) -> None:
+    golden(infeasible(replace(decision(), outcome=Outcome.OVER_BUDGET, budget_bytes=1024)))

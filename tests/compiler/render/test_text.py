@@ -1,0 +1,104 @@
+"""What people read of an analysis in a terminal, kept as golden text."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from report_sample import sample_report
+from rich.console import Console
+
+from autockpt.render.text import analysis_text, render
+from autockpt.units import format_seconds
+
+EMPTY = {"frontier": [], "baselines": [], "graphs": [], "breaks": [], "what_if": [], "estimated": {}}
+
+
+def nothing() -> dict[str, Any]:
+    """All that may be empty is."""
+    report = sample_report() | EMPTY | {"max_batch": None, "optimizer": None, "lowered_bytes": None, "settings": {}}
+    report["device"]["approximations"] = []
+    return report
+
+
+def too_much() -> dict[str, Any]:
+    """Names longer than any column, text that looks like markup, more of everything than is shown."""
+    report = sample_report()
+    graph = report["graphs"][0]
+    long = "encoder.layers.7.feed_forward.experts.31.projection_of_the_gate" * 2
+    for number, tensor in enumerate(graph["tensors"]):
+        tensor |= {"module": f"{long}{number}", "code": "x[bold]", "reason": "[red]because[/] " + "so it is " * 30}
+    graph["at_peak"]["by_module"] = {f"{long}.{n}": 2**30 - n for n in range(40)}
+    report["frontier"] = [{**report["frontier"][n % 8], "method": long, "chosen": n == 33} for n in range(60)]
+    report["what_if"][0]["change"] = long
+    report["breaks"] = [{"reason": "[link=x]a reason[/link] " * 20, "count": 3}]
+    launches = graph["timeline"]["launches"]
+    graph["timeline"]["launches"] = [one for one in launches for _ in range(50)]
+    return report
+
+
+def test_at_100_columns(golden: Callable[[str], None]) -> None:
+    golden(render(sample_report(), 100))
+
+
+def test_at_80_columns(golden: Callable[[str], None]) -> None:
+    golden(render(sample_report(), 80))
+
+
+def test_what_does_not_fit_with_nothing_else_to_tell(golden: Callable[[str], None]) -> None:
+    verdict = "it does not fit: the lowest peak is 2.28 GiB, the budget 1.00 GiB"
+    golden(render(nothing() | {"fits": False, "outcome": "over_budget", "verdict": verdict}, 80))
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
+@pytest.mark.parametrize("report", [sample_report(), nothing(), too_much()])
+def test_no_line_is_wider_than_the_terminal(report: dict[str, Any], width: int) -> None:
+    assert max(map(len, render(report, width).splitlines())) <= width
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_numbers_are_never_cut(width: int) -> None:
+    report = too_much()
+    lines = render(report, width).splitlines()
+    for row in [*report["baselines"], *report["what_if"]]:
+        assert any(f"{row['peak_bytes'] / 2**30:.2f} GiB" in line for line in lines), row
+    assert len([line for line in lines if line.startswith("→")]) == 1
+
+
+def test_a_long_frontier_is_thinned_and_says_so() -> None:
+    assert "(12 of 60 plans)" in render(too_much(), 80)
+    assert "plans)" not in render(sample_report(), 80)
+
+
+def test_what_users_wrote_is_not_taken_for_markup() -> None:
+    text = render(too_much(), 120)
+    assert "[red]because[/]" in text
+    assert "3 × [link=x]a reason[/link]" in text
+
+
+@pytest.mark.parametrize(("fits", "colour"), [(True, "32m"), (False, "31m")])
+def test_the_verdict_has_a_colour_in_a_terminal_and_needs_none(fits: bool, colour: str) -> None:
+    report = sample_report() | {"fits": fits, "verdict": "words that say it"}
+    file = io.StringIO()
+    Console(file=file, width=100, force_terminal=True, color_system="standard").print(analysis_text(report))
+    (line,) = [line for line in file.getvalue().splitlines() if "words that say it" in line]
+    assert colour in line
+    assert "\x1b" not in render(report, 100)
+
+
+def test_several_graphs_are_one_timeline() -> None:
+    report, other = sample_report(), sample_report()["graphs"][0]
+    report["graphs"].append(other | {"name": "graph 1"})
+    text = render(report, 100)
+    assert "in the backward of graph 1, launch 41 of 80" in text
+    assert "4 ×" in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.0, "0 µs"), (42e-6, "42 µs"), (1.234e-3, "1.23 ms"), (0.0456, "45.6 ms"), (0.81, "810 ms"), (12.3, "12.3 s")],
+)
+def test_seconds_are_read_with_three_digits(seconds: float, text: str) -> None:
+    assert format_seconds(seconds) == text

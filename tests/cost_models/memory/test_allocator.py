@@ -1,0 +1,81 @@
+"""How torch hands out a GPU's memory, by its published rules."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+
+from autockpt.cost_models.memory.allocator import Block, CachingAllocator, allocated_bytes
+
+KIB, MIB = 2**10, 2**20
+
+
+@pytest.mark.parametrize(
+    ("asked", "allocated"),
+    [
+        pytest.param(0, 0, id="nothing"),
+        pytest.param(16, 512, id="attention's random state"),
+        pytest.param(512, 512, id="a block"),
+        pytest.param(513, 1024, id="a block and a byte"),
+        pytest.param(9 * MIB + 1, 9 * MIB + 512, id="from a shared segment"),
+        pytest.param(10 * MIB, 10 * MIB, id="a segment of its own"),
+        pytest.param(11 * MIB + 4, 12 * MIB, id="the rest of its segment is too small to be of use"),
+        pytest.param(10 * MIB + 4, 10 * MIB + 512, id="the rest of its segment is not"),
+    ],
+)
+def test_what_one_allocation_takes(asked: int, allocated: int) -> None:
+    assert allocated_bytes(asked) == allocated
+
+
+@pytest.mark.parametrize(
+    ("asked", "reserved"),
+    [
+        pytest.param([1], 2 * MIB, id="a small one takes a small segment"),
+        pytest.param([MIB, MIB], 2 * MIB, id="which two of them share"),
+        pytest.param([MIB, MIB, 1], 4 * MIB, id="and no third"),
+        pytest.param([5 * MIB] * 4, 20 * MIB, id="larger ones share a large segment"),
+        pytest.param([11 * MIB], 12 * MIB, id="the largest have their own"),
+        pytest.param([1, 11 * MIB, 5 * MIB], 34 * MIB, id="each kind apart"),
+    ],
+)
+def test_segments_by_the_size_of_what_is_asked_for(asked: list[int], reserved: int) -> None:
+    allocator = CachingAllocator()
+    for nbytes in asked:
+        allocator.allocate(nbytes)
+    assert allocator.reserved_bytes == reserved
+
+
+def test_what_was_freed_is_used_again_and_nothing_is_given_back() -> None:
+    allocator = CachingAllocator()
+    allocator.free(allocator.allocate(30 * MIB))
+    halves = [allocator.allocate(15 * MIB) for _ in range(2)]
+    assert allocator.reserved_bytes == 30 * MIB
+    for half in halves:
+        allocator.free(half)
+    assert allocator.allocate(30 * MIB) is halves[0], "free neighbours become one again"
+    assert allocator.reserved_bytes == 30 * MIB
+
+
+def test_a_gap_that_is_too_small_does_not_serve() -> None:
+    allocator = CachingAllocator()
+    blocks = [allocator.allocate(12 * MIB) for _ in range(3)]
+    allocator.free(blocks[1])
+    allocator.allocate(14 * MIB)
+    assert allocator.reserved_bytes == (3 * 12 + 14) * MIB
+
+
+def test_no_byte_is_ever_in_two_blocks() -> None:
+    draw, allocator = random.Random(0), CachingAllocator()
+    held: list[Block] = []
+    for _ in range(2000):
+        if held and draw.random() < 0.5:
+            allocator.free(held.pop(draw.randrange(len(held))))
+        else:
+            block = allocator.allocate(int(2 ** draw.uniform(0, 25)))
+            assert block is not None
+            held.append(block)
+        spans = sorted((block.address, block.address + block.nbytes) for block in held)
+        assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
+        assert not spans or spans[-1][1] <= allocator.reserved_bytes

@@ -1,0 +1,83 @@
+"""Seconds of a pass as kernels, on a device whose rates are round and graphs whose kernels can be counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from graphs import chain, joint, problem, value
+
+from autockpt.cost_models import DeviceProfile
+from autockpt.passes.forecast.clock import Family
+from autockpt.passes.forecast.simulator import Forecast, forecast
+from autockpt.passes.graph.joint import JointGraph, Kind, Role
+from autockpt.passes.planners.schedule import schedule, traced_order
+from autockpt.passes.problem.plan import Lowering
+
+LAUNCH = 0.5
+DEVICE = DeviceProfile(
+    name="round",
+    source="made up",
+    kind="cpu",
+    memory_bytes=0,
+    matrix_flops_per_second={"float32": 1e9},
+    vector_flops_per_second=1000.0,
+    random_numbers_per_second=1.0,
+    bytes_per_second=1000.0,
+    launch_seconds=LAUNCH,
+    host_bytes_per_second=1.0,
+    allocator_rounding_bytes=1,
+)
+
+
+def foreseen(graph: JointGraph, kept: set[str]) -> Forecast:
+    asked = replace(problem(graph, lowering=Lowering.INDUCTOR), device=DEVICE)
+    return forecast(asked, schedule(graph, kept, traced_order(graph)))
+
+
+def pointwise(name: str, *inputs: str, role: Role = Role.FORWARD, operator: str = "aten.mul.Tensor") -> object:
+    return value(name, *inputs, role=role, kind=Kind.POINTWISE, operator=operator)
+
+
+def test_without_a_device_a_step_takes_the_sum_of_its_operations() -> None:
+    graph = chain(3)
+    plan = schedule(graph, {"f0"}, traced_order(graph))
+    # Three layers and the loss forward, three gradients, and f1 and f2 once more.
+    assert forecast(problem(graph), plan).step_seconds == 4 + 3 + 2
+
+
+def test_a_loop_takes_its_traffic_or_its_arithmetic_and_one_launch() -> None:
+    # x (1000 elements of a byte) -> twice -> thrice -> loss: one loop that reads x and writes what it returns.
+    values = [
+        value("x", role=Role.INPUT, kind=Kind.GIVEN),
+        pointwise("twice", "x"),
+        pointwise("thrice", "twice"),
+        value("t", role=Role.TANGENT, kind=Kind.GIVEN),
+        pointwise("g", "t", "x", role=Role.BACKWARD),
+    ]
+    found = foreseen(joint(values, ["thrice"], ["g"]), set())  # type: ignore[arg-type]  # values, all of them
+    # Two operations of 1000 elements take 2 s, two buffers of 1000 bytes too.
+    assert sum(found.forward_times.values()) == 2.0 + LAUNCH
+    # One operation takes 1 s, but t, x and g are 3000 bytes.
+    assert sum(found.backward_times.values()) == 3.0 + LAUNCH
+
+
+def test_what_is_recomputed_inside_a_loop_that_runs_anyway_costs_what_it_adds() -> None:
+    values = [
+        value("x", role=Role.INPUT, kind=Kind.GIVEN),
+        pointwise("a", "x"),
+        pointwise("y", "a"),
+        value("t", role=Role.TANGENT, kind=Kind.GIVEN),
+        pointwise("g", "t", "a", role=Role.BACKWARD),
+    ]
+    graph = joint(values, ["y"], ["g"])  # type: ignore[arg-type]  # values, all of them
+    kept, again = foreseen(graph, {"a"}), foreseen(graph, set())
+    # Kept, `a` is written by the forward; computed again it is two operations over three buffers.
+    assert sum(kept.forward_times.values()) - sum(again.forward_times.values()) == 1.0
+    assert sum(again.backward_times.values()) == sum(kept.backward_times.values()) == 3.0 + LAUNCH
+
+
+def test_times_are_told_by_kind_of_kernel() -> None:
+    found = foreseen(chain(2), {"f0", "f1"})
+    assert set(found.forward_times) == set(Family)
+    # Two layers and the loss, all of them matmuls, a second each.
+    assert found.forward_times[Family.MATMUL] == 3.0

@@ -1,0 +1,131 @@
+"""The forecast on graphs whose memory can be counted on paper."""
+
+from __future__ import annotations
+
+from graphs import UNIT, chain, joint, problem, value
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autockpt.passes.forecast.simulator import Content, forecast
+from autockpt.passes.graph.joint import Kind, Role
+from autockpt.passes.planners.schedule import schedule, traced_order
+from autockpt.passes.problem.plan import Lowering, Plan, Problem
+
+
+def live(asked: Problem, plan: Plan) -> list[tuple[str, int]]:
+    return [(moment.operation, moment.live_bytes) for moment in forecast(asked, plan).timeline]
+
+
+def test_keeping_everything_peaks_where_the_first_gradient_is_made() -> None:
+    graph = chain(3)
+    plan = schedule(graph, {"f0", "f1", "f2"}, traced_order(graph))
+    # x, then f0 f1 f2 one by one; in the backward the loss and its tangent, a byte each, are there too.
+    assert live(problem(graph), plan) == [
+        ("f0", 2 * UNIT),
+        ("f1", 3 * UNIT),
+        ("f2", 4 * UNIT),
+        ("loss", 4 * UNIT + 1),
+        ("b2", 5 * UNIT + 2),
+        ("b1", 5 * UNIT + 2),
+        ("b0", 4 * UNIT + 2),
+    ]
+
+
+def test_recomputing_everything_at_once_saves_nothing() -> None:
+    graph = chain(3)
+    kept = forecast(problem(graph), schedule(graph, {"f0", "f1", "f2"}, traced_order(graph)))
+    dropped = forecast(problem(graph), schedule(graph, (), traced_order(graph)))
+    assert dropped.peak_bytes == kept.peak_bytes
+    assert dropped.recompute_seconds == 3.0
+
+
+def test_a_value_named_twice_is_freed_in_between() -> None:
+    graph = chain(3)
+    held = Plan(frozenset({"f0"}), ("f1", "f2", "b2", "b1", "b0"))
+    twice = Plan(frozenset({"f0"}), ("f1", "f2", "b2", "f1", "b1", "b0"))
+    assert dict(live(problem(graph), held))["b2"] == 5 * UNIT + 2
+    assert dict(live(problem(graph), twice))["b2"] == 4 * UNIT + 2
+    assert forecast(problem(graph), twice).recompute_seconds == 3.0
+
+
+def test_a_view_has_no_bytes_of_its_own_but_holds_its_base() -> None:
+    graph = joint(
+        [
+            value("x", role=Role.INPUT, kind=Kind.GIVEN),
+            value("f", "x"),
+            value("v", "f", kind=Kind.VIEW, storage="f"),
+            value("loss", "v", nbytes=1),
+            value("t", role=Role.TANGENT, kind=Kind.GIVEN, nbytes=1),
+            value("b", "t", "v", role=Role.BACKWARD),
+        ],
+        ["loss"],
+        ["b"],
+    )
+    plan = schedule(graph, {"f"}, traced_order(graph))
+    assert plan.backward == ("v", "b")
+    assert live(problem(graph), plan) == [("f", 2 * UNIT), ("loss", 2 * UNIT + 1), ("b", 3 * UNIT + 2)]
+
+
+def test_the_peak_is_explained_to_the_byte() -> None:
+    graph = chain(5)
+    shown = forecast(problem(graph), schedule(graph, {"f0", "f3"}, traced_order(graph)))
+    assert sum(item.nbytes for item in shown.at_peak) == shown.peak_bytes
+    assert shown.filled_by()[Content.INPUT] == UNIT
+    assert shown.filled_by()[Content.KEPT] >= UNIT
+
+
+def test_gradients_stay_until_the_end() -> None:
+    graph = chain(2)
+    graph = joint(graph.values, graph.forward_outputs, ["b1", "b0"])
+    plan = schedule(graph, {"f0", "f1"}, traced_order(graph))
+    assert dict(live(problem(graph), plan))["b0"] == 4 * UNIT + 2
+
+
+def test_pointwise_values_that_only_loops_read_are_never_allocated() -> None:
+    graph = joint(
+        [
+            value("x", role=Role.INPUT, kind=Kind.GIVEN),
+            value("p", "x", kind=Kind.POINTWISE, operator="aten.mul.Tensor"),
+            value("q", "p", kind=Kind.POINTWISE, operator="aten.mul.Tensor"),
+            value("f", "q"),
+            value("loss", "f", nbytes=1),
+            value("t", role=Role.TANGENT, kind=Kind.GIVEN, nbytes=1),
+            value("b", "t", "f", role=Role.BACKWARD),
+        ],
+        ["loss"],
+        ["b"],
+    )
+    plan = schedule(graph, {"f"}, traced_order(graph))
+    compiled = forecast(problem(graph, lowering=Lowering.INDUCTOR), plan)
+    assert [moment.operation for moment in compiled.timeline] == ["q", "f", "loss", "b"]
+    assert compiled.timeline[1].live_bytes == 3 * UNIT  # x, q and f
+
+
+def test_a_loop_writes_in_place_over_an_input_that_dies_there() -> None:
+    graph = joint(
+        [
+            value("x", role=Role.INPUT, kind=Kind.GIVEN),
+            value("f", "x"),
+            value("loss", "f", nbytes=1),
+            value("t", role=Role.TANGENT, kind=Kind.GIVEN, nbytes=1),
+            value("m", "t", role=Role.BACKWARD),
+            value("p", "m", "f", role=Role.BACKWARD, kind=Kind.POINTWISE, operator="aten.mul.Tensor"),
+            value("b", "p", role=Role.BACKWARD),
+        ],
+        ["loss"],
+        ["b"],
+    )
+    plan = schedule(graph, {"f"}, traced_order(graph))
+    compiled = dict(live(problem(graph, lowering=Lowering.INDUCTOR), plan))
+    assert compiled["p"] == 3 * UNIT + 2  # x, f and m, with p written over one of the two
+    assert dict(live(problem(graph), plan))["p"] == 4 * UNIT + 2
+
+
+@settings(max_examples=50, deadline=None)
+@given(kept=st.sets(st.sampled_from(["f0", "f1", "f2", "f3", "f4"])))
+def test_live_bytes_never_fall_below_what_is_given(kept: set[str]) -> None:
+    graph = chain(5)
+    for lowering in Lowering:
+        shown = forecast(problem(graph, lowering=lowering), schedule(graph, kept, traced_order(graph)))
+        assert all(moment.live_bytes >= shown.given_bytes for moment in shown.timeline)
+        assert sum(item.nbytes for item in shown.at_peak) == shown.peak_bytes

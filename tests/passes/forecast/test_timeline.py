@@ -1,0 +1,57 @@
+"""The story of a plan, against the forecast that it must add up to."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from graphs import chain, problem, random_problem
+from torch import nn
+from traced import joint_of
+
+from autockpt.cost_models import load_profile
+from autockpt.inductor.aot import read_joint
+from autockpt.passes.forecast.simulator import Content, Simulator
+from autockpt.passes.forecast.timeline import tell
+from autockpt.passes.planners.decide import decide
+from autockpt.passes.planners.schedule import keeping, schedule, traced_order
+from autockpt.passes.problem.plan import Budget, Plan, Problem, Setup
+
+
+def adds_up(asked: Problem, plan: Plan) -> None:
+    simulator = Simulator(asked)
+    story = tell(simulator, plan)
+    expected = [live for _, lives in simulator.launches(plan) for live in lives]
+    assert [sum(live.values()) for live in story.live()] == expected
+    assert sum(launch.seconds for launch in story.launches) == pytest.approx(simulator.step_seconds(plan))
+
+
+def test_the_blocks_of_every_launch_add_up_to_the_forecast_of_random_plans(seeds: range) -> None:
+    for seed in seeds:
+        asked = random_problem(seed)
+        for kept in ((), asked.graph.backward_reads):
+            for plan in keeping(asked, kept):
+                adds_up(asked, plan)
+
+
+def test_what_is_kept_is_one_block_through_both_passes() -> None:
+    graph = chain(2)
+    plan = schedule(graph, {"f0"}, traced_order(graph))
+    story = tell(Simulator(problem(graph)), plan)
+    named = {block.name: block for block in story.blocks if block.nbytes}
+    # f0 f1 loss | f1 b1 b0
+    assert [launch.operation for launch in story.launches] == ["f0", "f1", "loss", "f1", "b1", "b0"]
+    assert [launch.recomputes for launch in story.launches] == [False, False, False, True, False, False]
+    assert (named["f0"].content, named["f0"].born, named["f0"].dies) == (Content.KEPT, 0, 5)
+    assert [(b.content, b.born, b.dies) for b in story.blocks if b.name == "f1"] == [
+        (Content.TEMPORARY, 1, 2),
+        (Content.RECOMPUTED, 3, 4),
+    ]
+    assert (named["loss"].dies, named["t"].born) == (5, 3)
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.5, 1.0])
+def test_fused_loops_and_writes_in_place_add_up_too(fraction: float) -> None:
+    model = nn.Sequential(*(nn.Sequential(nn.Linear(32, 64), nn.GELU(), nn.Linear(64, 32)) for _ in range(4)))
+    graph = read_joint(*joint_of(model, torch.randn(64, 32)))
+    decision = decide(graph, Setup(Budget(fraction=fraction), load_profile("cpu")))
+    adds_up(decision.problem, decision.plan)

@@ -1,0 +1,136 @@
+"""What others would do: plans that are what their names say, verified and replayed like ours."""
+
+from __future__ import annotations
+
+import pytest
+from graphs import UNIT, chain, joint, problem, random_problem, value
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autockpt.passes.forecast.simulator import Simulator
+from autockpt.passes.graph.cut_points import every_block, find_waists
+from autockpt.passes.graph.joint import JointGraph, Kind, Role, Trait
+from autockpt.passes.planners.baselines import BASELINES, find_baselines, keep_blocks, keep_waists, square_root
+from autockpt.passes.planners.schedule import keeping
+from autockpt.passes.problem.plan import Plan, Problem
+from autockpt.passes.problem.verify import verify
+
+
+def hills(count: int, operators: tuple[str, ...] = ("mm",)) -> JointGraph:
+    """x -> n0 -> w0 -> n1 -> w1 -> ... -> loss, the w wide and the n narrow, and back through both."""
+    values = [value("x", role=Role.INPUT, kind=Kind.GIVEN), value("n0", "x")]
+    for number in range(count):
+        operator = operators[number % len(operators)]
+        values.append(value(f"w{number}", f"n{number}", nbytes=5 * UNIT, operator=f"aten.{operator}.default"))
+        values.append(value(f"n{number + 1}", f"w{number}"))
+    values.append(value("loss", f"n{count}", nbytes=1))
+    gradient = "t"
+    values.append(value(gradient, role=Role.TANGENT, kind=Kind.GIVEN, nbytes=1))
+    for number in reversed(range(count)):
+        values.append(value(f"bw{number}", gradient, f"w{number}", role=Role.BACKWARD))
+        values.append(value(f"bn{number}", f"bw{number}", f"n{number}", role=Role.BACKWARD))
+        gradient = f"bn{number}"
+    return joint(values, ["loss"], [gradient])
+
+
+def named(graph: JointGraph) -> list[str]:
+    return [graph.values[waist.position].name for waist in find_waists(graph)]
+
+
+def kept(asked: Problem, name: str) -> frozenset[str]:
+    return {found.name: found.plan.kept for found in find_baselines(asked)}[name]
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_every_baseline_is_a_plan_that_can_run(seed: int) -> None:
+    asked = random_problem(seed, most_values=12)
+    for found in find_baselines(asked):
+        verify(asked, found.plan)
+        assert found.peak_bytes == Simulator(asked).peak_bytes(found.plan)
+
+
+def test_who_keeps_everything_recomputes_nothing() -> None:
+    everything = find_baselines(problem(hills(4)))[0]
+    assert everything.recompute_seconds == 0.0
+    assert everything.plan.kept == {f"{kind}{number}" for kind in "nw" for number in range(4)}
+
+
+def test_who_recomputes_everything_keeps_what_is_pinned() -> None:
+    asked = problem(hills(4), pinned={"w1": "random: would draw again"})
+    assert kept(asked, "recompute everything") == {"w1"}
+
+
+def test_the_forward_is_narrow_between_its_hills() -> None:
+    assert named(hills(4)) == ["n0", "n1", "n2", "n3"]
+
+
+def test_a_waist_that_the_backward_has_no_use_for_is_not_kept() -> None:
+    graph = hills(4)
+    values = [v for v in graph.values if v.name not in ("bw0", "bn0")]
+    short = joint(values, graph.forward_outputs, ["bn1"])
+    (plan, *_) = keep_waists(problem(short))
+    assert plan.kept == {"n1", "n2", "n3"}
+
+
+def test_an_operation_with_several_results_is_not_narrow_before_they_are_taken_out() -> None:
+    values = [
+        value("x", role=Role.INPUT, kind=Kind.GIVEN),
+        value("wide", "x", nbytes=5 * UNIT),
+        value("several", "wide", storage="", operator="aten.attention.default"),
+        value("part", "several", kind=Kind.PART, nbytes=5 * UNIT, operator="getitem"),
+        value("narrow", "part"),
+        value("wider", "narrow", nbytes=5 * UNIT),
+        value("loss", "wider", nbytes=1),
+    ]
+    assert named(joint(values, ["loss"], [])) == ["narrow"]
+
+
+def test_of_equally_narrow_moments_the_residual_counts() -> None:
+    values = [
+        value("x", role=Role.INPUT, kind=Kind.GIVEN),
+        value("way", "x"),
+        value("residual", "way"),
+        value("hill", "residual", nbytes=5 * UNIT),
+        value("sum", "residual", "hill"),
+        value("loss", "sum", nbytes=1),
+    ]
+    assert named(joint(values, ["loss"], []))[0] == "residual"
+
+
+def test_a_block_that_is_narrow_inside_is_one_block() -> None:
+    graph = hills(6, operators=("attention", "mm"))
+    blocks = every_block(find_waists(graph))
+    assert [graph.values[waist.position].name for waist in blocks] == ["n0", "n2", "n4"]
+    (plan, *_) = keep_blocks(problem(graph))
+    assert plan.kept == {"n0", "n2", "n4"}
+
+
+def test_the_square_root_keeps_about_as_many_borders_as_blocks_lie_between_them() -> None:
+    (plan, *_) = square_root(problem(hills(16)))
+    assert plan.kept == {"n0", "n4", "n8", "n12"}
+
+
+def test_a_segment_is_computed_again_as_a_whole() -> None:
+    (plan, *_) = square_root(problem(hills(16)))
+    first = plan.backward.index("bw7")
+    assert plan.backward[first - 7 : first] == ("w4", "n5", "w5", "n6", "w6", "n7", "w7")
+
+
+def test_a_view_that_somebody_saves_is_kept_as_its_base() -> None:
+    graph = chain(4)
+    view = value("v1", "f1", kind=Kind.VIEW, storage="f1", operator="aten.view.default")
+    last = value("b", "b0", "v1", role=Role.BACKWARD)
+    seen = joint([*graph.values, view, last], graph.forward_outputs, ["b"])
+    assert next(keeping(problem(seen), {"v1"})).kept == {"f1"}
+
+
+def test_what_may_not_be_kept_is_kept_as_what_it_is_made_from() -> None:
+    asked = problem(chain(4, f2=[Trait.MUST_RECOMPUTE]))
+    assert next(keeping(asked, {"f2"})).kept == {"f1"}
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_a_network_without_waists_has_all_baselines_too(name: str) -> None:
+    plans = list(BASELINES[name](problem(chain(1))))
+    assert all(isinstance(plan, Plan) for plan in plans)

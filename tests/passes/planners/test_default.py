@@ -1,0 +1,139 @@
+"""The default planner against brute force, with its searches for large graphs as well as the exact one for small."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf, isfinite
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle import optima, telling_budgets
+from random_tasks import sketch
+
+from autockpt.passes.instances.from_graph import task_of
+from autockpt.passes.planners.frontier import Frontier
+from autockpt.passes.planners.schedule import leaves_first
+from autockpt.passes.problem.plan import Problem
+from autockpt.passes.problem.verify import verify
+
+
+class Asked:
+    """A random joint graph, five telling budgets and the optimum of each."""
+
+    def __init__(self, seed: int) -> None:
+        self.problem: Problem = sketch(seed).problem
+        self.task, _ = task_of(self.problem, leaves_first(self.problem.graph))
+        given = self.problem.graph.given_bytes + self.problem.standing_bytes
+        here = telling_budgets(self.task)
+        self.budgets = [budget + given for budget in here]
+        self.optima = optima(self.task, here)
+        self.step = sum(self.problem.seconds.values())
+
+
+def test_the_default_planner_is_near_the_optimum_and_never_without_a_plan(seeds: range) -> None:
+    """Within 2 % of step time on average; here, where the exact search applies, within nothing at all."""
+    gaps = []
+    for seed in seeds:
+        asked = Asked(seed)
+        frontier = Frontier(asked.problem)
+        for budget, optimum in zip(asked.budgets, asked.optima, strict=True):
+            found = frontier.within(budget)
+            assert (found is not None) == isfinite(optimum)
+            if found is not None:
+                verify(asked.problem, found.plan)
+                assert frontier.simulator.peak_bytes(found.plan) <= budget
+                gaps.append((found.recompute_seconds - optimum) / (asked.step + optimum))
+    assert min(gaps) > -1e-9
+    assert sum(gaps) / len(gaps) < 0.02
+
+
+def test_without_the_exact_search_it_is_still_near(seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What large graphs get: cuts, gap program, evictions, nested plans."""
+    monkeypatch.setattr("autockpt.passes.planners.exact._MOST", -1)
+    gaps, missed, asked_for = [], 0, 0
+    for seed in seeds:
+        asked = Asked(seed)
+        frontier = Frontier(asked.problem)
+        for budget, optimum in zip(asked.budgets, asked.optima, strict=True):
+            found = frontier.within(budget)
+            asked_for += isfinite(optimum)
+            missed += isfinite(optimum) and found is None
+            if found is not None:
+                assert frontier.simulator.peak_bytes(found.plan) <= budget
+                gaps.append((found.recompute_seconds - optimum) / (asked.step + optimum))
+    assert min(gaps) > -1e-9
+    assert sum(gaps) / len(gaps) < 0.03
+    assert missed <= 0.1 * asked_for
+
+
+def test_the_bound_for_every_plan_is_never_above_the_optimum(seeds: range) -> None:
+    for seed in seeds:
+        asked = Asked(seed)
+        frontier = Frontier(asked.problem)
+        for budget, optimum in zip(asked.budgets, asked.optima, strict=True):
+            assert frontier.bound_seconds(budget) <= optimum + 1e-6
+
+
+def test_no_plan_with_single_recomputations_is_below_the_bound_of_its_class(seeds: range) -> None:
+    """The gap program's own plans among them."""
+    for seed in seeds:
+        asked = Asked(seed)
+        frontier = Frontier(asked.problem, planner="gap_program")
+        for budget in asked.budgets:
+            bound = frontier.gap_search.bound_seconds(budget)
+            found = frontier.within(budget)
+            once = found is not None and len(set(found.plan.backward)) == len(found.plan.backward)
+            if once and found.plan.kept.isdisjoint(found.plan.backward):
+                assert found.seconds >= bound - 1e-6
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), exact=st.booleans())
+def test_a_larger_budget_is_never_slower(seed: int, exact: bool) -> None:
+    problem = sketch(seed).problem
+    frontier = Frontier(problem)
+    if not exact:
+        frontier.__dict__["_small"] = None
+    low, high = frontier.peak_bytes(frontier.lowest), frontier.peak_bytes(frontier.fastest)
+    slowest = inf
+    for budget in sorted({low + (high - low) * step // 9 for step in range(10)}):
+        found = frontier.within(budget)
+        assert found is not None
+        assert found.seconds <= slowest
+        slowest = found.seconds
+
+
+def scaled(problem: Problem, factor: int) -> Problem:
+    sizes = {name: nbytes * factor for name, nbytes in problem.graph.bytes.items()}
+    workspace = {name: nbytes * factor for name, nbytes in (problem.workspace or {}).items()}
+    return replace(problem, graph=replace(problem.graph, bytes=sizes), workspace=workspace)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6), factor=st.sampled_from([2, 7, 1024]))
+def test_scaling_all_bytes_and_the_budget_changes_nothing(seed: int, factor: int) -> None:
+    problem = sketch(seed).problem
+    small, large = Frontier(problem), Frontier(scaled(problem, factor))
+    low, high = (small.peak_bytes(end) for end in (small.lowest, small.fastest))
+    for step in range(4):
+        budget = low + (high - low) * step // 3
+        one, other = small.within(budget), large.within(budget * factor)
+        assert one is not None
+        assert other is not None
+        assert one.recompute_seconds == pytest.approx(other.recompute_seconds)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), exact=st.booleans())
+def test_every_plan_verifies_and_never_runs_a_pinned_value_again(seed: int, exact: bool) -> None:
+    problem = sketch(seed).problem
+    frontier = Frontier(problem)
+    if not exact:
+        frontier.__dict__["_small"] = None
+    low, high = frontier.peak_bytes(frontier.lowest), frontier.peak_bytes(frontier.fastest)
+    for step in range(5):
+        found = frontier.within(low + (high - low) * step // 4)
+        assert found is not None
+        verify(problem, found.plan)
+        assert problem.pinned.keys().isdisjoint(found.plan.backward)

@@ -1,0 +1,120 @@
+"""A plan from elsewhere: held to every promise that ours are, and never changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from graphs import UNIT, random_problem
+from plans import decision, layers, priced, setup
+
+from autockpt.passes.graph.joint import JointGraph, Trait
+from autockpt.passes.planners.fixed import GIVEN, judge, look_at
+from autockpt.passes.planners.schedule import schedule, traced_order
+from autockpt.passes.problem.plan import Budget, Outcome, Plan
+from autockpt.passes.problem.verify import BrokenPlan
+
+GRAPH = layers(4)
+PLAN = schedule(GRAPH, {"f1"}, traced_order(GRAPH))
+
+
+WIDE = Budget(total_bytes=10**6)
+
+
+def test_a_given_plan_is_taken_as_it_is_and_priced_as_ours_are() -> None:
+    judged = judge(GRAPH, PLAN, setup(WIDE))
+    assert judged.plan == PLAN == judged.candidate.plan
+    assert judged.candidate.method == GIVEN
+    assert judged.outcome is Outcome.FITS
+    assert judged.candidate.kept_bytes == UNIT
+    assert judged.candidate.recompute_seconds == judged.forecast.recompute_seconds > 0
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.5, 1.0])
+def test_our_own_plans_come_back_with_the_forecast_they_had(seeds: range, fraction: float) -> None:
+    for graph in (GRAPH, *(priced(random_problem(seed).graph) for seed in seeds)):
+        made = decision(graph, fraction)
+        judged = judge(graph, made.plan, setup(Budget(fraction=fraction)))
+        assert judged.forecast == made.forecast
+        assert judged.budget_bytes == made.budget_bytes
+        assert judged.outcome is not Outcome.OVER_BUDGET
+
+
+def test_a_plan_over_the_budget_is_said_to_be() -> None:
+    peak = judge(GRAPH, PLAN, setup(WIDE)).forecast.peak_bytes
+    assert judge(GRAPH, PLAN, setup(Budget(total_bytes=peak))).outcome is Outcome.FITS
+    assert judge(GRAPH, PLAN, setup(Budget(total_bytes=peak - 1))).outcome is Outcome.OVER_BUDGET
+
+
+def effectful() -> JointGraph:
+    graph = layers(3)
+    traits = {"b1": frozenset({Trait.RANDOM}), "b0": frozenset({Trait.RANDOM})}
+    # Two operations that could run in either order as far as their inputs go.
+    inputs = {"b0": ("b2", "f0")}
+    changed = [
+        replace(v, traits=traits.get(v.name, v.traits), inputs=inputs.get(v.name, v.inputs)) for v in graph.values
+    ]
+    return replace(graph, values=tuple(changed), backward_outputs=("b0", "b1"))
+
+
+@pytest.mark.parametrize(
+    ("graph", "plan", "why"),
+    [
+        pytest.param(GRAPH, Plan(PLAN.kept, ("x", *PLAN.backward)), "`x` is given", id="computes an input"),
+        pytest.param(GRAPH, Plan(PLAN.kept, ("t", *PLAN.backward)), "`t` is given", id="computes a tangent"),
+        pytest.param(GRAPH, Plan(PLAN.kept, PLAN.backward[::-1]), "before it is at hand", id="backwards"),
+        pytest.param(GRAPH, Plan(PLAN.kept, PLAN.backward[:-1]), "never computed", id="ends early"),
+        pytest.param(GRAPH, Plan(frozenset({"b2"}), PLAN.backward), "no forward value", id="keeps a gradient"),
+        pytest.param(GRAPH, Plan(PLAN.kept, (*PLAN.backward, "b0")), "runs twice", id="a gradient twice"),
+        pytest.param(GRAPH, Plan(PLAN.kept, ("f0", *PLAN.backward)), "`f0` is computed .* but not read", id="in vain"),
+        pytest.param(GRAPH, Plan(PLAN.kept, (*PLAN.backward, "f2")), "`f2` is computed .* but not read", id="too late"),
+        pytest.param(
+            layers(4, f1=[Trait.RANDOM]),
+            schedule(GRAPH, {"f2"}, traced_order(GRAPH)),
+            "`f1` is pinned but recomputed",
+            id="draws again",
+        ),
+        pytest.param(
+            effectful(),
+            schedule(effectful(), {"f0", "f1", "f2"}, ("b2", "b0", "b1")),
+            "`b1` would run in another order",
+            id="side effects in another order",
+        ),
+    ],
+)
+def test_a_plan_that_breaks_a_promise_is_refused_with_the_promise(graph: JointGraph, plan: Plan, why: str) -> None:
+    with pytest.raises(BrokenPlan, match=why):
+        judge(graph, plan, setup(WIDE))
+
+
+def test_without_side_effects_any_order_will_do() -> None:
+    graph = replace(effectful(), values=tuple(replace(v, traits=frozenset()) for v in effectful().values))
+    plan = schedule(graph, {"f0", "f1", "f2"}, ("b2", "b0", "b1"))
+    assert judge(graph, plan, setup(WIDE)).plan == plan
+
+
+def test_the_lowered_peak_decides_where_it_is_seen() -> None:
+    judged = judge(GRAPH, PLAN, setup(WIDE))
+    fits = look_at(judged, WIDE, lambda plan: 20 * UNIT)
+    over = look_at(judged, WIDE, lambda plan: 1000 * UNIT)
+    assert (fits.outcome, fits.lowered_bytes) == (Outcome.FITS, 20 * UNIT)
+    assert (over.outcome, over.lowered_bytes) == (Outcome.OVER_BUDGET, 1000 * UNIT)
+    assert fits.plan == over.plan == PLAN
+
+
+def test_a_share_of_the_way_between_forecasts_is_held_by_a_forecast() -> None:
+    """What is saved at a fraction can be loaded at that fraction, however it was lowered."""
+    for fraction in (0.0, 1.0):
+        asked = setup(Budget(fraction=fraction))
+        judged = judge(GRAPH, decision(GRAPH, fraction).plan, asked)
+        seen = look_at(judged, asked.budget, lambda plan: 1000 * UNIT)
+        assert seen.outcome is Outcome.FITS
+        assert seen.budget_bytes >= 1000 * UNIT
+
+
+def test_the_whole_of_the_way_is_whatever_the_plan_takes() -> None:
+    most = judge(GRAPH, schedule(GRAPH, {"f0", "f1", "f2", "f3"}, traced_order(GRAPH)), setup(Budget(fraction=1.0)))
+    assert most.outcome is Outcome.FITS
+    lowest = decision(GRAPH, 0.0)
+    least = judge(GRAPH, most.plan, setup(Budget(fraction=0.0)))
+    assert (least.outcome is Outcome.OVER_BUDGET) == (most.forecast.peak_bytes > lowest.budget_bytes)
