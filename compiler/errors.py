@@ -32,8 +32,8 @@ class PlanError(AutockptError, ValueError):
 class BudgetError(AutockptError):
     """No plan fits the budget."""
 
-    def __init__(self, message: str, budget_bytes: int, floor_bytes: int) -> None:
+    def __init__(self, message: str, budget_bytes: int, min_peak_bytes: int) -> None:
         super().__init__(message)
         self.budget_bytes = budget_bytes
-        self.floor_bytes = floor_bytes
+        self.min_peak_bytes = min_peak_bytes
         """The lowest peak that any plan was found to have."""

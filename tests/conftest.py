@@ -37,7 +37,7 @@ def seeds(request: pytest.FixtureRequest) -> range:
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Compare with the text kept beside the test; `--update-golden` writes it, then read the diff."""
+    """Compare with the text saved beside the test; `--update-golden` writes it, then read the diff."""
 
     def compare(text: str) -> None:
         path = Path(str(request.path)).parent / "golden" / f"{request.node.name}.txt"

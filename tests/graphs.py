@@ -62,13 +62,13 @@ def chain(length: int, **traits: Iterable[Trait]) -> JointGraph:
 def problem(
     graph: JointGraph,
     seconds: Mapping[str, float] | None = None,
-    pinned: Mapping[str, str] | None = None,
+    must_save: Mapping[str, str] | None = None,
     lowering: Lowering = Lowering.EAGER,
 ) -> Problem:
     return Problem(
         graph=graph,
-        seconds={v.name: 0.0 if v.role.is_given else 1.0 for v in graph.values} | dict(seconds or {}),
-        pinned=pinned or {},
+        seconds={v.name: 0.0 if v.role.is_graph_input else 1.0 for v in graph.values} | dict(seconds or {}),
+        must_save=must_save or {},
         lowering=lowering,
         seconds_per_byte=1e-12 if lowering is Lowering.INDUCTOR else 0.0,
     )
@@ -94,5 +94,5 @@ def random_problem(seed: int, most_values: int = 7) -> Problem:
         gradient = f"b{number}"
     graph = joint(values, ["loss"], [gradient])
     seconds = {name: float(dice.randint(1, 9)) for name in forward}
-    pinned = {name: "for the test" for name in forward if dice.random() < 0.1}
-    return problem(graph, seconds, pinned)
+    must_save = {name: "for the test" for name in forward if dice.random() < 0.1}
+    return problem(graph, seconds, must_save)

@@ -43,7 +43,7 @@ def lowest_peak(task: Task) -> int:
 
 def telling_budgets(task: Task) -> list[int]:
     """Five, from the lowest peak that a plan can have to just below the peak without recomputation."""
-    low, high = lowest_peak(task), peak_bytes(task, task.keep_everything)
+    low, high = lowest_peak(task), peak_bytes(task, task.save_everything)
     return [low + (high - 1 - low) * part // 4 for part in range(5)] if low < high else [high] * 5
 
 
@@ -86,7 +86,7 @@ def _settle(task: Task, table: Floats, room: Integers, sets: Integers) -> None:
     seconds = {}
     for v in loose:
         fits = room >= task.nbytes[v] + task.scratch[v]
-        ready = _ready(task, v, sets) & (not task.pinned[v])
+        ready = _ready(task, v, sets) & (not task.must_save[v])
         seconds[v] = _split(np.where(fits & ready, task.costs[v], np.inf), v)[0]
     total: object = None
     while (now := _total(table)) != total:
@@ -101,7 +101,7 @@ def _settle_peaks(task: Task, table: Floats, live: Integers, sets: Integers) -> 
     loose = [v for v in range(task.turn) if not task.stays[v]]
     peaks = {}
     for v in loose:
-        ready = _ready(task, v, sets) & (not task.pinned[v])
+        ready = _ready(task, v, sets) & (not task.must_save[v])
         peaks[v] = _split(np.where(ready, live + task.nbytes[v] + task.scratch[v], np.inf)[None], v)[0]
     total: object = None
     while (now := _total(table)) != total:
@@ -126,7 +126,7 @@ def _total(table: Floats) -> tuple[int, float]:
 
 def plans(task: Task, most_runs: int) -> Iterator[Again]:
     """Every plan with at most so many operations run again, for tasks of a few operations."""
-    loose = [v for v in range(task.turn) if not task.pinned[v] and not task.stays[v]]
+    loose = [v for v in range(task.turn) if not task.must_save[v] and not task.stays[v]]
     places = range(task.count - task.turn)
     for runs in range(most_runs + 1):
         for what in product(loose, repeat=runs):

@@ -58,13 +58,13 @@ class Sketch:
     nbytes: list[int]
     costs: list[int]
     turn: int
-    pinned: list[int]
+    must_save: list[int]
     stays: list[int]
     scratch: list[int]
 
     @property
     def task(self) -> Task:
-        task = Task.of(self.costs, self.nbytes, self.reads, self.turn, self.pinned, self.stays)
+        task = Task.of(self.costs, self.nbytes, self.reads, self.turn, self.must_save, self.stays)
         return replace(task, scratch=np.array(self.scratch, dtype=np.int64))
 
     @property
@@ -82,9 +82,9 @@ class Sketch:
         ends = [names[i] for i in self.stays if i < self.turn]
         grads = [names[i] for i in self.stays if i >= self.turn]
         seconds = {name: float(cost) for name, cost in zip(names, self.costs, strict=True)}
-        pinned = {names[i]: "for the test" for i in self.pinned}
+        must_save = {names[i]: "for the test" for i in self.must_save}
         workspace = {name: nbytes for name, nbytes in zip(names, self.scratch, strict=True) if nbytes}
-        return replace(problem(joint(values, ends, grads), seconds, pinned), workspace=workspace)
+        return replace(problem(joint(values, ends, grads), seconds, must_save), workspace=workspace)
 
 
 def sketch(seed: int, most_values: int = 12, least_values: int = 3) -> Sketch:
@@ -111,7 +111,7 @@ def sketch(seed: int, most_values: int = 12, least_values: int = 3) -> Sketch:
         nbytes=[_size(dice, most if i not in stays else 1) for i in range(len(reads))],
         costs=[dice.randint(1, 9) for _ in reads],
         turn=count,
-        pinned=[i for i in range(count) if i == count - 1 or dice.random() < 0.06],
+        must_save=[i for i in range(count) if i == count - 1 or dice.random() < 0.06],
         stays=stays,
         scratch=[_size(dice, most) if scratchy and dice.random() < 0.3 else 0 for _ in reads],
     )

@@ -49,9 +49,9 @@ def sample_report() -> dict[str, Any]:
         "verdict": f"it fits: {peak / 1024 / MIB:.2f} GiB of 4.00 GiB, {overhead:.1%} slower than the fastest plan",
         "peak_bytes": peak,
         "step_peak_bytes": graph["peak_bytes"],
-        "floor_bytes": frontier[0]["peak_bytes"],
+        "min_peak_bytes": frontier[0]["peak_bytes"],
         "fastest_bytes": frontier[-1]["peak_bytes"],
-        "lowered_bytes": peak - 11 * MIB,
+        "compiled_bytes": peak - 11 * MIB,
         "step_seconds": step,
         "fastest_seconds": step - again,
         "overhead": overhead,
@@ -71,8 +71,8 @@ def sample_report() -> dict[str, Any]:
 def _point(peak: int, step: float, again: float, share: float, more: float) -> dict[str, Any]:
     size = int(peak * share)
     found = {"budget_bytes": size + MIB, "peak_bytes": size, "step_seconds": step + (more - 1) * again}
-    found |= {"recompute_seconds": more * again, "kept_bytes": int(0.5 * size)}
-    return {**found, "method": "cut" if share == 1.0 else "gap program", "chosen": share == 1.0}
+    found |= {"recompute_seconds": more * again, "saved_bytes": int(0.5 * size)}
+    return {**found, "method": "cut" if share == 1.0 else "interval program", "chosen": share == 1.0}
 
 
 def _baseline(peak: int, step: float, again: float, name: str) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def _what_if(peak: int, step: float, overhead: float) -> list[dict[str, Any]]:
             "settings": {"batch": batch, "seq": seq},
             "fits": share < 1,
             "peak_bytes": int(peak * share * (_SHARES[0] if share > 1 else _SHARES[-1])),
-            "floor_bytes": int(peak * share * _SHARES[0]),
+            "min_peak_bytes": int(peak * share * _SHARES[0]),
             "fastest_bytes": int(peak * share * _SHARES[-1]),
             "step_seconds": step * slower,
             "overhead": 9.4 * overhead if share > 1 else 0.0,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-_CHEAP = "cheap to compute again: {:.2f} ms for {} MiB, from what is kept anyway"
+_CHEAP = "cheap to compute again: {:.2f} ms for {} MiB, from what is saved anyway"
 _DEAR = "would cost {:.2f} ms to compute again, and its {} MiB fit"
 _BOUNDARY = "everything after it is computed again from here"
 _KEYS = ("name", "operator", "decision", "microseconds", "width", "module", "line", "code", "reason")
@@ -13,11 +13,11 @@ _KEYS = ("name", "operator", "decision", "microseconds", "width", "module", "lin
 def tensors() -> list[dict[str, Any]]:
     """Without their bytes, and whether they are there at the peak."""
     rows = [
-        ("embedding", "aten.embedding.default", "kept", 58, 1024, "token", 55, "x = self.token(tokens)", _BOUNDARY),
+        ("embedding", "aten.embedding.default", "saved", 58, 1024, "token", 55, "x = self.token(tokens)", _BOUNDARY),
         *_tensors_of(0),
         *_tensors_of(1),
-        _row("native_layer_norm_12", "kept", 44, 1024, "norm", 58, "x = self.norm(x)", _DEAR),
-        _row("mm_12", "kept", 1093, 8192, "head", 59, "logits = self.head(x)", _DEAR),
+        _row("native_layer_norm_12", "saved", 44, 1024, "norm", 58, "x = self.norm(x)", _DEAR),
+        _row("mm_12", "saved", 1093, 8192, "head", 59, "logits = self.head(x)", _DEAR),
     ]
     found = [dict(zip(_KEYS, row, strict=True)) for row in rows]
     return [_tensor(one, one.pop("microseconds"), one.pop("width")) for one in found]
@@ -37,15 +37,15 @@ def _tensors_of(block: int) -> list[tuple[Any, ...]]:
     norm = "qkv = self.qkv(self.norm_attention(x))"
     attention = "random: a kernel of another shape on cuda draws other numbers from the same seed"
     return [
-        _row(f"native_layer_norm_{at}", "kept", 42, 1024, f"{module}.norm_attention", 21, norm, _DEAR),
-        _row(f"mm_{at}", "kept", 412, 3072, f"{module}.qkv", 21, norm, _DEAR),
-        _row(f"flash_attention_{at}", "kept", 655, 1024, module, 23, mix, attention),
-        _row(f"logsumexp_{at}", "kept", 655, 16, module, 23, mix, attention),
-        _row(f"add_{at}", "kept", 139, 1024, module, 24, add, _BOUNDARY),
+        _row(f"native_layer_norm_{at}", "saved", 42, 1024, f"{module}.norm_attention", 21, norm, _DEAR),
+        _row(f"mm_{at}", "saved", 412, 3072, f"{module}.qkv", 21, norm, _DEAR),
+        _row(f"flash_attention_{at}", "saved", 655, 1024, module, 23, mix, attention),
+        _row(f"logsumexp_{at}", "saved", 655, 16, module, 23, mix, attention),
+        _row(f"add_{at}", "saved", 139, 1024, module, 24, add, _BOUNDARY),
         _row(f"native_layer_norm_{at + 1}", "recomputed", 61, 1024, f"{module}.norm_mlp", 25, mlp, _CHEAP),
-        _row(f"mm_{at + 2}", "kept", 548, 4096, f"{module}.up", 25, mlp, _DEAR),
+        _row(f"mm_{at + 2}", "saved", 548, 4096, f"{module}.up", 25, mlp, _DEAR),
         _row(f"gelu_{at}", "recomputed", 168, 4096, module, 25, mlp, _CHEAP),
-        _row(f"add_{at + 1}", "kept", 551, 1024, module, 25, mlp, _BOUNDARY),
+        _row(f"add_{at + 1}", "saved", 551, 1024, module, 25, mlp, _BOUNDARY),
     ]
 
 

@@ -18,9 +18,9 @@ from autockpt.analysis.result import Analysis
 from autockpt.budget import offline_budget
 from autockpt.cost_models import DeviceProfile
 from autockpt.errors import AutockptError
-from autockpt.inductor.fake_cuda import Place, gpu_of, stand_in
+from autockpt.inductor.fake_cuda import Place, fake_cuda, gpu_of
 from autockpt.inductor.fake_step import FakeStep, from_model
-from autockpt.inductor.fake_triton import NoTriton, triton_stand_in
+from autockpt.inductor.fake_triton import NoTriton, fake_triton
 from autockpt.inductor.offline import Break, trace
 from autockpt.passes.problem.plan import CHECKED_MARGIN, UNCHECKED_MARGIN, Setup
 from autockpt.plans.plan import Plan
@@ -53,14 +53,14 @@ def answer(question: Question, build: Build, target: str, settings: dict[str, An
     """The analysis of the step that `build` makes for a device."""
     profile = question.profile
     with ExitStack() as scope:
-        place = scope.enter_context(stand_in(profile))
+        place = scope.enter_context(fake_cuda(profile))
         notes = list(place.approximations)
         question = _with_triton(question, place, profile, scope, notes)
         question.progress("building the model")
         step = build(place.device)
         state = optimizer_state(question.optimizer, step.parameters, step.mode) if question.optimizer else None
         studies, breaks = _studied(question, step, profile, place, state)
-        owned, inputs = step.given_bytes
+        owned, inputs = step.graph_input_bytes
         facts = Facts(
             target=target,
             profile=profile,
@@ -108,7 +108,7 @@ def _with_triton(
     if not question.lower or place.device.type == "cpu" or not place.approximations:
         return question
     try:
-        scope.enter_context(triton_stand_in(gpu_of(profile.name)[0]))
+        scope.enter_context(fake_triton(gpu_of(profile.name)[0]))
     except NoTriton as reason:
         notes.append(f"the step was not lowered: {reason}")
         return replace(question, lower=False)

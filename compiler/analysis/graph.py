@@ -15,7 +15,7 @@ from autockpt.partition.torch_own import has_room, likely, own_partition
 from autockpt.partition.write import Writer
 from autockpt.passes.forecast.candidate import OWN, Candidate
 from autockpt.passes.forecast.simulator import Simulator
-from autockpt.passes.forecast.timeline import Story, tell
+from autockpt.passes.forecast.timeline import Timeline, tell
 from autockpt.passes.planners.baselines import find_baselines
 from autockpt.passes.planners.decide import Decision, decide
 from autockpt.passes.planners.fixed import look_at
@@ -53,7 +53,7 @@ class Point:
     peak_bytes: int
     step_seconds: float
     recompute_seconds: float
-    kept_bytes: int
+    saved_bytes: int
     budget_bytes: int = 0
     chosen: bool = False
 
@@ -65,7 +65,7 @@ class Study:
     """A step of the fastest plan."""
     points: tuple[Point, ...] = ()
     baselines: tuple[Point, ...] = ()
-    story: Story | None = None
+    timeline: Timeline | None = None
     lowered: Lowered | None = None
     trouble: str = ""
     """Why the kernels' code could not be written, where that was asked for."""
@@ -78,9 +78,11 @@ class Study:
         return forecast.peak_bytes if own else self.decision.fastest_bytes
 
     @property
-    def floor_bytes(self) -> int:
+    def min_peak_bytes(self) -> int:
         """The lowest peak of all plans that were made, on the way too."""
-        return min(self.decision.floor_bytes, *(point.peak_bytes for point in self.points), self.decision.fastest_bytes)
+        return min(
+            self.decision.min_peak_bytes, *(point.peak_bytes for point in self.points), self.decision.fastest_bytes
+        )
 
 
 def study(joint: JointModule, asked: Asked) -> Study:
@@ -98,7 +100,7 @@ def study(joint: JointModule, asked: Asked) -> Study:
         found,
         points=tuple(_points(decision, asked.progress)),
         baselines=tuple(_baselines(joint, decision, asked.progress)),
-        story=tell(simulator, decision.plan),
+        timeline=tell(simulator, decision.plan),
     )
 
 
@@ -115,7 +117,7 @@ def _looked_at(decision: Decision, joint: JointModule, asked: Asked) -> tuple[De
 
     def look(plan: GraphPlan) -> int:
         asked.progress(words)
-        return writer.look(plan, joint.look) + forecast.given_bytes
+        return writer.look(plan, joint.look) + forecast.graph_input_bytes
 
     if not asked.plan and has_room(decision):
         asked.progress(words)
@@ -146,7 +148,7 @@ def _points(decision: Decision, progress: Progress) -> Iterator[Point]:
     """From the lowest peak to the fastest plan, the chosen one among them; no peak twice."""
     frontier = decision.frontier
     large = len(decision.problem.graph.values) >= _LARGE
-    low, high = decision.floor_bytes, decision.fastest_bytes
+    low, high = decision.min_peak_bytes, decision.fastest_bytes
     steps = (_POINTS + 1) // 2 if large else _POINTS
     budgets = [low + (high - low) * n // (steps - 1) for n in range(steps)]
     found: dict[GraphPlan, tuple[Candidate, int]] = {}
@@ -171,6 +173,6 @@ def _baselines(joint: JointModule, decision: Decision, progress: Progress) -> It
 
 
 def _point(name: str, plan: GraphPlan, simulator: Simulator) -> Point:
-    kept = sum(simulator.problem.graph.bytes_of(kept) for kept in plan.kept)
+    saved = sum(simulator.problem.graph.bytes_of(saved) for saved in plan.saved)
     again = simulator.recompute_seconds(plan)
-    return Point(name, simulator.peak_bytes(plan), simulator.step_seconds(plan), again, kept)
+    return Point(name, simulator.peak_bytes(plan), simulator.step_seconds(plan), again, saved)

@@ -8,7 +8,7 @@ from autockpt.analysis.graph import Study
 from autockpt.analysis.tensors import tensor_rows
 from autockpt.partition.breakdown import breakdown_json
 from autockpt.passes.forecast.simulator import Content
-from autockpt.passes.forecast.timeline import Story
+from autockpt.passes.forecast.timeline import Timeline
 
 _KINDS = tuple(content.value for content in Content)
 
@@ -19,31 +19,31 @@ def graph_report(number: int, study: Study) -> dict[str, Any]:
         "name": f"graph {number}",
         "values": len(decision.problem.graph.values),
         "peak_bytes": decision.forecast.peak_bytes,
-        "floor_bytes": decision.floor_bytes,
+        "min_peak_bytes": decision.min_peak_bytes,
         "fastest_bytes": decision.fastest_bytes,
         "step_seconds": decision.forecast.step_seconds,
         "recompute_seconds": decision.forecast.recompute_seconds,
-        "kept_bytes": decision.forecast.kept_bytes,
+        "saved_bytes": decision.forecast.saved_bytes,
         "method": decision.candidate.method,
     }
-    if study.story is None:
+    if study.timeline is None:
         return facts
     return facts | {
         "gap": decision.gap.as_json(),
-        "timeline": _timeline(study, study.story),
+        "timeline": _timeline(study, study.timeline),
         "blocks": [
             {"name": b.name, "bytes": b.nbytes, "kind": b.content.value, "born": b.born, "dies": b.dies}
-            for b in study.story.blocks
+            for b in study.timeline.blocks
             if b.nbytes
         ],
         "at_peak": _at_peak(study),
-        "tensors": list(tensor_rows(decision, study.story)),
+        "tensors": list(tensor_rows(decision, study.timeline)),
     }
 
 
-def _timeline(study: Study, story: Story) -> dict[str, Any]:
+def _timeline(study: Study, timeline: Timeline) -> dict[str, Any]:
     known = study.decision.problem.graph.by_name
-    live = story.live()
+    live = timeline.live()
     totals = [sum(stack.values()) for stack in live]
     return {
         "kinds": list(_KINDS),
@@ -57,7 +57,7 @@ def _timeline(study: Study, story: Story) -> dict[str, Any]:
                 "recomputes": launch.recomputes,
                 "bytes": [stack[content] for content in Content],
             }
-            for launch, stack in zip(story.launches, live, strict=True)
+            for launch, stack in zip(timeline.launches, live, strict=True)
         ],
         "peak": totals.index(max(totals)) if totals else 0,
     }

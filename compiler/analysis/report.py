@@ -75,7 +75,7 @@ def _totals(studies: Sequence[Study], facts: Facts, report: Mapping[str, Any]) -
     peak = whole.of([study.decision.forecast.peak_bytes for study in studies])
     if len(studies) > 1 and (worst := highest(turns(report))):
         peak = worst.live_bytes
-    lowered = [study.decision.lowered_bytes for study in studies]
+    lowered = [study.decision.compiled_bytes for study in studies]
     budget = min(study.decision.budget_bytes for study in studies) + state
     over = any(study.decision.outcome is Outcome.OVER_BUDGET for study in studies) or (
         len(studies) > 1 and peak > budget
@@ -89,9 +89,9 @@ def _totals(studies: Sequence[Study], facts: Facts, report: Mapping[str, Any]) -
         "outcome": "over_budget" if over else "fastest" if fastest else "fits",
         "peak_bytes": peak,
         "step_peak_bytes": peak - state,
-        "floor_bytes": whole.of([study.floor_bytes for study in studies]),
+        "min_peak_bytes": whole.of([study.min_peak_bytes for study in studies]),
         "fastest_bytes": whole.of([study.fastest_bytes for study in studies]),
-        "lowered_bytes": whole.of([one for one in lowered if one is not None]) if all(lowered) else None,
+        "compiled_bytes": whole.of([one for one in lowered if one is not None]) if all(lowered) else None,
         "step_seconds": seconds,
         "fastest_seconds": unbound,
         "overhead": seconds / unbound - 1 if unbound else 0.0,
@@ -111,14 +111,14 @@ class _Whole:
     """Peaks of graphs as the peak of a step. Of several graphs it is a sum, more than they need together."""
 
     studies: Sequence[Study]
-    given_bytes: int
+    graph_input_bytes: int
     state_bytes: int
 
     def of(self, peaks: Sequence[int]) -> int:
         if len(peaks) == 1:
             return peaks[0] + self.state_bytes
-        own = [study.decision.forecast.given_bytes for study in self.studies]
-        return sum(peaks) - sum(own[: len(peaks)]) + self.given_bytes + self.state_bytes
+        own = [study.decision.forecast.graph_input_bytes for study in self.studies]
+        return sum(peaks) - sum(own[: len(peaks)]) + self.graph_input_bytes + self.state_bytes
 
 
 def _frontier(studies: Sequence[Study], whole: _Whole) -> list[dict[str, Any]]:
@@ -131,7 +131,7 @@ def _frontier(studies: Sequence[Study], whole: _Whole) -> list[dict[str, Any]]:
             "peak_bytes": whole.of([point.peak_bytes]),
             "step_seconds": point.step_seconds,
             "recompute_seconds": point.recompute_seconds,
-            "kept_bytes": point.kept_bytes,
+            "saved_bytes": point.saved_bytes,
             "method": point.name,
             "chosen": point.chosen,
         }

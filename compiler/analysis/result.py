@@ -28,8 +28,8 @@ class Analysis:
         return int(self.report["peak_bytes"])
 
     @property
-    def floor_bytes(self) -> int:
-        return int(self.report["floor_bytes"])
+    def min_peak_bytes(self) -> int:
+        return int(self.report["min_peak_bytes"])
 
     @property
     def fastest_bytes(self) -> int:

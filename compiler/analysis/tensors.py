@@ -1,4 +1,4 @@
-"""Why each tensor is kept or computed again, in words.
+"""Why each tensor is saved or computed again, in words.
 
 Tensors that differ only in the number of their layer, told once: a model of 80 layers has few different ones.
 """
@@ -13,13 +13,13 @@ from pathlib import PurePath
 from typing import Any
 
 from autockpt.passes.forecast.simulator import Content
-from autockpt.passes.forecast.timeline import Story
+from autockpt.passes.forecast.timeline import Timeline
 from autockpt.passes.graph.joint import Kind, Role, Trait, Value
 from autockpt.passes.planners.decide import Decision
 from autockpt.units import format_seconds, format_size
 
 
-def tensor_rows(decision: Decision, story: Story) -> Iterator[dict[str, Any]]:
+def tensor_rows(decision: Decision, timeline: Timeline) -> Iterator[dict[str, Any]]:
     """Forward values that the backward reads, and those that it makes again in memory, in the order they are made.
 
     What a fused kernel computes on its way and never writes is no tensor.
@@ -27,18 +27,18 @@ def tensor_rows(decision: Decision, story: Story) -> Iterator[dict[str, Any]]:
     graph, plan = decision.problem.graph, decision.plan
     runs = Counter(plan.backward)
     live = {entry.name for entry in decision.forecast.at_peak}
-    told = {graph.by_name[name].storage for name in graph.backward_reads} | plan.kept
-    told |= {block.name for block in story.blocks if block.content is Content.RECOMPUTED}
+    told = {graph.by_name[name].storage for name in graph.backward_reads} | plan.saved
+    told |= {block.name for block in timeline.blocks if block.content is Content.RECOMPUTED}
     for value in graph.values:
         if value.role is not Role.FORWARD or not value.owns_bytes or value.name not in told:
             continue
-        if value.name not in plan.kept and value.name not in runs:
+        if value.name not in plan.saved and value.name not in runs:
             continue
         spec, source = value.spec, value.source
         yield {
             "name": value.name,
             "operator": value.operator,
-            "decision": "kept" if value.name in plan.kept else "recomputed",
+            "decision": "saved" if value.name in plan.saved else "recomputed",
             "bytes": graph.bytes_of(value.name),
             "seconds": decision.problem.seconds[value.name],
             "shape": [int(size) for size in spec.shape] if spec else [],
@@ -47,14 +47,16 @@ def tensor_rows(decision: Decision, story: Story) -> Iterator[dict[str, Any]]:
             "file": source.file,
             "line": source.line,
             "code": source.code,
-            "reason": _kept(decision, value) if value.name in plan.kept else _again(decision, value, runs[value.name]),
+            "reason": _saved(decision, value)
+            if value.name in plan.saved
+            else _again(decision, value, runs[value.name]),
             "at_peak": value.name in live,
         }
 
 
-def _kept(decision: Decision, value: Value) -> str:
+def _saved(decision: Decision, value: Value) -> str:
     problem = decision.problem
-    if pin := problem.pinned.get(value.name):
+    if pin := problem.must_save.get(value.name):
         return f"cannot be computed again: {pin}"
     if value.name in problem.graph.output_storages:
         return "an output of the forward, there in any case"

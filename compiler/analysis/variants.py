@@ -62,7 +62,7 @@ def _told(question: Question, words: str) -> Question:
 
 def _row(words: str, scenario: Scenario) -> dict[str, Any]:
     report = scenario.run().report
-    names = ("fits", "peak_bytes", "floor_bytes", "fastest_bytes", "step_seconds", "overhead")
+    names = ("fits", "peak_bytes", "min_peak_bytes", "fastest_bytes", "step_seconds", "overhead")
     return {"change": words, "settings": report["settings"], **{name: report[name] for name in names}}
 
 
@@ -125,7 +125,7 @@ class MaxBatch:
 
     def _floor(self, batch: int) -> int:
         question = replace(self.scenario.question, memory_budget=0.0, lower=False)
-        return int(self._at(batch, question).run().report["floor_bytes"])
+        return int(self._at(batch, question).run().report["min_peak_bytes"])
 
     def _fits(self, batch: int) -> bool:
         return self._run(batch).fits

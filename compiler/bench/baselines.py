@@ -1,128 +1,82 @@
-"""What others would do with a step, and what ours does with the same peak: all by the same forecast and cost model."""
+"""What a user could do instead: plain Inductor, torch's own memory budget, or a checkpoint around every block."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import torch
-from rich.table import Table
+import torch._functorch.config as functorch_config
+from torch import nn
+from torch.utils.checkpoint import checkpoint
 
-from autockpt.inductor.aot import read_joint
-from autockpt.inductor.joint_capture import Captured, capture
-from autockpt.inductor.torch_partition import torch_choice
-from autockpt.machine.profiles import find_profile
-from autockpt.measure.step import load_training
-from autockpt.passes.graph.joint import JointGraph
-from autockpt.passes.planners.baselines import Baseline, find_baselines
-from autockpt.passes.planners.decide import Decision, decide
-from autockpt.passes.problem.plan import Budget, Outcome, Plan, Problem, Setup
-from autockpt.units import format_size
+from autockpt.errors import AutockptError
+from autockpt.measure.step import Training, load_training
 
-TORCH_BUDGETS = (1.0, 0.8, 0.6, 0.4, 0.2, 0.0)
-"""Values of `activation_memory_budget`; the first is the default."""
-_EQUAL = 1e-9
-"""Seconds that count as none."""
-
-Progress = Callable[[str], None]
+PLAIN, TORCH, BLOCKS = "plain Inductor", "torch's budget", "checkpoint every block"
+"""Series of a plot."""
 
 
 @dataclass(frozen=True)
-class Cost:
-    peak_bytes: int
-    recompute_seconds: float
-    seconds: float
-    """With the memory traffic of what is kept: a value that is computed where it is read is never written."""
-
-
-@dataclass(frozen=True)
-class BaselineRow:
-    graph: int
+class Baseline:
     name: str
-    theirs: Cost
-    ours: Cost
-    """With their peak as its budget."""
-    floor_bytes: int
-    """The lowest peak of ours."""
-
-    @property
-    def behind(self) -> str:
-        """In what ours is worse; empty where it is as good or better."""
-        if self.ours.peak_bytes > self.theirs.peak_bytes:
-            return "does not fit"
-        slower = self.ours.recompute_seconds > self.theirs.recompute_seconds + _EQUAL
-        return "slower" if slower and self.ours.seconds > self.theirs.seconds + _EQUAL else ""
-
-    def as_json(self) -> dict[str, object]:
-        return asdict(self) | {"behind": self.behind}
+    series: str
+    start: Callable[[str], Training]
+    """Load the target and take its first step, so that everything is compiled."""
 
 
-def bench_baselines(
-    target: str, progress: Progress, torch_budgets: Sequence[float] = TORCH_BUDGETS
-) -> list[BaselineRow]:
-    """A row for every baseline of every graph of the step."""
-    progress("tracing")
+def baselines(budgets: list[float]) -> list[Baseline]:
+    """Plain Inductor first; `budgets` are values of torch's `activation_memory_budget`."""
+    of_torch = [Baseline(f"torch {budget:g}", TORCH, partial(_with_torch_budget, budget)) for budget in budgets]
+    return [Baseline(PLAIN, PLAIN, _plain), *of_torch, Baseline(BLOCKS, BLOCKS, _checkpointed)]
+
+
+def _plain(target: str) -> Training:
+    training = load_training(target, "inductor")
+    training.step()
+    return training
+
+
+def _with_torch_budget(budget: float, target: str) -> Training:
+    # Dynamo does not guard on this; the step is compiled, forward and backward, before the value goes back.
+    with functorch_config.patch(activation_memory_budget=budget):
+        return _plain(target)
+
+
+def _checkpointed(target: str) -> Training:
     training = load_training(target)
-    profile = find_profile(training.device)
-    setup = Setup(Budget(fraction=0.0), profile, threads=torch.get_num_threads())
-    graphs = capture(training.model, training.inputs)
-    return [row for n, captured in enumerate(graphs) for row in _rows(n, captured, setup, torch_budgets, progress)]
+    blocks = find_blocks(training.model)
+    if not blocks:
+        raise AutockptError("the model has no list of alike blocks")
+    for block in blocks:
+        _checkpoint(block)
+    training = replace(training, forward=torch.compile(training.model, backend="inductor"))
+    training.step()
+    return training
 
 
-def _rows(
-    number: int, captured: Captured, setup: Setup, torch_budgets: Sequence[float], progress: Progress
-) -> Iterator[BaselineRow]:
-    graph = read_joint(captured.joint, captured.forward_outputs, captured.parameters)
-    saved = {}
-    for budget in torch_budgets:
-        progress(f"torch at {budget}")
-        saved[f"torch {budget}"] = torch_choice(captured, budget).saved
-    progress("lowest peak")
-    lowest = decide(graph, setup)
-    for baseline in find_baselines(lowest.problem, saved):
-        progress(f"in the peak of: {baseline.name}")
-        ours = _ours(graph, setup, baseline, lowest)
-        mine = _cost(lowest.problem, ours.plan, ours.forecast.peak_bytes, ours.forecast.recompute_seconds)
-        theirs = _cost(lowest.problem, baseline.plan, baseline.peak_bytes, baseline.recompute_seconds)
-        yield BaselineRow(number, baseline.name, theirs, mine, lowest.forecast.peak_bytes)
+def find_blocks(model: nn.Module) -> list[nn.Module]:
+    """Of every outermost `ModuleList` or `Sequential` with two or more blocks of one class: those blocks."""
+    blocks = _alike(model) if isinstance(model, nn.ModuleList | nn.Sequential) else []
+    found = blocks or [block for child in model.children() for block in find_blocks(child)]
+    return list(dict.fromkeys(found))
 
 
-def _ours(graph: JointGraph, setup: Setup, baseline: Baseline, lowest: Decision) -> Decision:
-    decision = decide(graph, replace(setup, budget=Budget(total_bytes=baseline.peak_bytes)))
-    return lowest if decision.outcome is Outcome.OVER_BUDGET else decision
+def _alike(members: Iterable[nn.Module]) -> list[nn.Module]:
+    """The most of one class with modules inside; a list in a list is a stage, whose blocks are further in."""
+    stages = nn.ModuleList, nn.Sequential
+    blocks = [one for one in members if next(one.children(), None) is not None and not isinstance(one, stages)]
+    counted = Counter(type(block) for block in blocks).most_common(1)
+    return [block for block in blocks if type(block) is counted[0][0]] if counted and counted[0][1] > 1 else []
 
 
-def _cost(problem: Problem, plan: Plan, peak_bytes: int, recompute_seconds: float) -> Cost:
-    return Cost(peak_bytes, recompute_seconds, recompute_seconds + problem.keeping_seconds(plan.kept))
+def _checkpoint(block: nn.Module) -> None:
+    forward = block.forward
 
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        return checkpoint(forward, *args, use_reentrant=False, **kwargs)
 
-def baseline_table(rows: Sequence[BaselineRow]) -> Table:
-    table = Table("graph", "baseline", "peak", "recompute", "ours in that peak", "recompute", "times", "")
-    for column in table.columns[2:]:
-        column.no_wrap, column.justify = True, "right"
-    for row in rows:
-        table.add_row(
-            str(row.graph),
-            row.name,
-            format_size(row.theirs.peak_bytes),
-            _milliseconds(row.theirs.recompute_seconds),
-            format_size(row.ours.peak_bytes),
-            _milliseconds(row.ours.recompute_seconds),
-            _times(row),
-            row.behind,
-            style="red" if row.behind else None,
-        )
-    for graph, floor_bytes in {row.graph: row.floor_bytes for row in rows}.items():
-        table.add_row(str(graph), "lowest peak of ours", "", "", format_size(floor_bytes), "", "", "")
-    return table
-
-
-def _milliseconds(seconds: float) -> str:
-    return f"{seconds * 1e3:.2f} ms"
-
-
-def _times(row: BaselineRow) -> str:
-    """How many times ours the recomputation of a baseline takes."""
-    if row.behind == "does not fit" or row.ours.recompute_seconds < _EQUAL:
-        return ""
-    return f"{row.theirs.recompute_seconds / row.ours.recompute_seconds:.2f}"
+    block.forward = checkpointed

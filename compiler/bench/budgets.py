@@ -74,7 +74,7 @@ def _row(
     return Row(
         name=name,
         budget_bytes=decision.budget_bytes if decision else None,
-        measured_bytes=dynamic + training.given_bytes,
+        measured_bytes=dynamic + training.graph_input_bytes,
         dynamic_bytes=dynamic,
         forecast_bytes=decision.peak_bytes if decision else None,
         recompute_seconds=decision.recompute_seconds if decision else None,

@@ -1,6 +1,6 @@
-"""The frontier, measured: what rivals reach on a model, and ours at each of their peaks and at the floor.
+"""The frontier, measured: what baselines reach on a model, and ours at each of their peaks and at the floor.
 
-What was measured of each candidate on one model, and which of ours meets which rival.
+What was measured of each candidate on one model, and which of ours meets which baseline.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from autockpt.bench.rivals import PLAIN, rivals
+from autockpt.bench.baselines import PLAIN, baselines
 from autockpt.measure.gradients import References
 from autockpt.measure.peak import measure_peak
 from autockpt.measure.step import Training, load_training
@@ -26,9 +26,9 @@ BUDGETS = (0.8, 0.5, 0.2, 0.1, 0.0)
 def bench_frontier(target: str, budgets: Sequence[float], repeats: int, progress: Progress) -> Frontier:
     """Everything is compiled and checked first; then all candidates are timed together."""
     bench = _Bench(target, progress)
-    for rival in rivals(list(budgets)):
-        bench.add(Candidate(rival.name, rival.series), partial(rival.start, target))
-    peaks = [rival.peak_bytes for rival in bench.candidates.values() if rival.peak_bytes is not None]
+    for baseline in baselines(list(budgets)):
+        bench.add(Candidate(baseline.name, baseline.series), partial(baseline.start, target))
+    peaks = [baseline.peak_bytes for baseline in bench.candidates.values() if baseline.peak_bytes is not None]
     for budget in sorted(set(shared_budgets(peaks).values()), reverse=True):
         name = f"{OURS} {format_size(budget)} ({budget})"
         bench.add(Candidate(name, OURS, budget_bytes=budget), partial(_ours, target, budget))
@@ -57,7 +57,7 @@ class _Bench:
         try:
             training = start()
         except Exception as error:
-            # A rival is a stranger: whatever it raises is what its row says. Without plain Inductor there are no rows.
+            # A baseline is a stranger: whatever it raises is what its row says. Without plain Inductor there are no rows.
             if self.reference is None:
                 raise
             self.candidates[candidate.name] = replace(candidate, note=_reason(error))
@@ -71,7 +71,7 @@ class _Bench:
         found = reference.compare(training)
         return replace(
             candidate,
-            peak_bytes=training.given_bytes + measure_peak(training.step, training.device),
+            peak_bytes=training.graph_input_bytes + measure_peak(training.step, training.device),
             gradients=str(found),
             wrong=found.beyond_noise > TOLERANCE,
         )
@@ -80,8 +80,8 @@ class _Bench:
         steps = {name: training.step for name, training in self.trainings.items()}
         times = interleaved_times(steps, repeats, self.progress)
         done = tuple(replace(one, times=times.get(name, ())) for name, one in self.candidates.items())
-        given_bytes = next(iter(self.trainings.values())).given_bytes
-        return Frontier(self.target, given_bytes, done)
+        graph_input_bytes = next(iter(self.trainings.values())).graph_input_bytes
+        return Frontier(self.target, graph_input_bytes, done)
 
 
 def _reason(error: Exception) -> str:
@@ -115,14 +115,14 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Pair:
-    """A rival, and ours at the peak that the rival reaches."""
+    """A baseline, and ours at the peak that the baseline reaches."""
 
-    rival: Candidate
+    baseline: Candidate
     ours: Candidate
 
     @property
     def holds(self) -> bool:
-        mine, theirs = self.ours.peak_bytes, self.rival.peak_bytes
+        mine, theirs = self.ours.peak_bytes, self.baseline.peak_bytes
         return mine is not None and theirs is not None and mine <= theirs
 
 
@@ -131,7 +131,7 @@ class Frontier:
     """One model."""
 
     target: str
-    given_bytes: int = 0
+    graph_input_bytes: int = 0
     """Parameters, buffers and inputs."""
     candidates: tuple[Candidate, ...] = field(default=())
     trouble: str = ""
@@ -146,7 +146,7 @@ class Frontier:
         return next(candidate for candidate in self.candidates if candidate.series == PLAIN)
 
     @property
-    def rivals(self) -> list[Candidate]:
+    def baselines(self) -> list[Candidate]:
         return [candidate for candidate in self.candidates if candidate.series != OURS]
 
     @property
@@ -155,11 +155,11 @@ class Frontier:
 
     @property
     def pairs(self) -> list[Pair]:
-        """In the order of the rivals, of those that ran."""
-        shared = shared_budgets(rival.peak_bytes for rival in self.rivals if rival.peak_bytes is not None)
+        """In the order of the baselines, of those that ran."""
+        shared = shared_budgets(baseline.peak_bytes for baseline in self.baselines if baseline.peak_bytes is not None)
         at = {mine.budget_bytes: mine for mine in self.ours}
-        ran = [rival for rival in self.rivals if rival.peak_bytes is not None]
-        return [Pair(rival, at[shared[rival.peak_bytes]]) for rival in ran if rival.peak_bytes is not None]
+        ran = [baseline for baseline in self.baselines if baseline.peak_bytes is not None]
+        return [Pair(baseline, at[shared[baseline.peak_bytes]]) for baseline in ran if baseline.peak_bytes is not None]
 
     @property
     def broken(self) -> bool:

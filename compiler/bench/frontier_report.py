@@ -10,27 +10,27 @@ import torch
 from rich.table import Table
 
 from autockpt import __version__
+from autockpt.bench.baselines import PLAIN, TORCH
 from autockpt.bench.frontier import OURS, Candidate, Frontier, Pair
-from autockpt.bench.rivals import PLAIN, TORCH
 from autockpt.measure.timing import Ratio, ratio
 from autockpt.render.plot import Series
 from autockpt.units import format_size
 
 LOSS = 1.02
-"""Of a rival's time: more than this is a loss that is named."""
-_HEADINGS = ("rival", "peak", "step", "gradients", "ours: peak", "step", "gradients", "ours / rival")
+"""Of a baseline's time: more than this is a loss that is named."""
+_HEADINGS = ("baseline", "peak", "step", "gradients", "ours: peak", "step", "gradients", "ours / baseline")
 
 
 def rows(frontier: Frontier) -> list[list[str]]:
-    """Every rival with ours at its peak, then the floor. Steps are multiples of plain Inductor's."""
-    met = {pair.rival.name: pair for pair in frontier.pairs}
+    """Every baseline with ours at its peak, then the floor. Steps are multiples of plain Inductor's."""
+    met = {pair.baseline.name: pair for pair in frontier.pairs}
     shown = []
-    for rival in frontier.rivals:
-        pair = met.get(rival.name)
+    for baseline in frontier.baselines:
+        pair = met.get(baseline.name)
         if pair is None:
-            shown.append([f"{rival.name}: {rival.note}", *[""] * (len(_HEADINGS) - 1)])
+            shown.append([f"{baseline.name}: {baseline.note}", *[""] * (len(_HEADINGS) - 1)])
             continue
-        shown.append([*_facts(rival, frontier), *_against(pair, frontier)])
+        shown.append([*_facts(baseline, frontier), *_against(pair, frontier)])
     floors = [mine for mine in frontier.ours if mine.budget_bytes is None]
     return shown + [[f"({floor.name})", "", "", "", *_facts(floor, frontier)[1:], ""] for floor in floors]
 
@@ -50,12 +50,12 @@ def _against(pair: Pair, frontier: Frontier) -> list[str]:
 
 
 def _ratio(pair: Pair) -> Ratio:
-    return ratio(pair.ours.times, pair.rival.times)
+    return ratio(pair.ours.times, pair.baseline.times)
 
 
 def table(frontier: Frontier) -> Table:
     """For a terminal."""
-    given = format_size(frontier.given_bytes)
+    given = format_size(frontier.graph_input_bytes)
     shown = Table(*_HEADINGS, title=f"{frontier.target}, of every peak {given} parameters and inputs")
     for column in shown.columns[1:]:
         column.no_wrap, column.justify = True, "right"
@@ -65,24 +65,24 @@ def table(frontier: Frontier) -> Table:
 
 
 def notes(frontier: Frontier) -> list[str]:
-    """Why there is no table, or why ours did not run; a rival's reason is in its row."""
+    """Why there is no table, or why ours did not run; a baseline's reason is in its row."""
     if frontier.trouble:
         return [f"{frontier.name}: {frontier.trouble}"]
     return [f"{frontier.name}, {mine.name}: {mine.note}" for mine in frontier.ours if mine.note]
 
 
 def summary(frontiers: Sequence[Frontier]) -> list[str]:
-    """Over all rivals of all models, then everything that is not as it should be."""
+    """Over all baselines of all models, then everything that is not as it should be."""
     pairs = [(f, pair) for f in frontiers for pair in f.pairs]
     timed = [(f, pair, _ratio(pair)) for f, pair in pairs if pair.ours.times]
     held = sum(pair.holds for _, pair in pairs)
-    lines = [f"ours holds the peak of {held} of {len(pairs)} rivals; models: {len({f.target for f, _ in pairs})}"]
-    lines += _times("ours / rival, time at the same peak", timed)
-    lines += _times("of these, ours / plain Inductor", [one for one in timed if one[1].rival.series == PLAIN])
+    lines = [f"ours holds the peak of {held} of {len(pairs)} baselines; models: {len({f.target for f, _ in pairs})}"]
+    lines += _times("ours / baseline, time at the same peak", timed)
+    lines += _times("of these, ours / plain Inductor", [one for one in timed if one[1].baseline.series == PLAIN])
     lines += _lowest(frontiers)
     lines += [f"{f.name}: {_failure(pair)}" for f, pair in pairs if not pair.holds]
     lines += [
-        f"{f.name}: ours takes {found} of the time of {pair.rival.name} at {format_size(pair.rival.peak_bytes or 0)}"
+        f"{f.name}: ours takes {found} of the time of {pair.baseline.name} at {format_size(pair.baseline.peak_bytes or 0)}"
         for f, pair, found in timed
         if found.middle > LOSS
     ]
@@ -95,13 +95,13 @@ def _times(what: str, timed: Sequence[tuple[Frontier, Pair, Ratio]]) -> list[str
     middle = statistics.median(found.middle for _, _, found in timed)
     frontier, pair, worst = max(timed, key=lambda one: one[2].middle)
     lost = sum(found.middle > LOSS for _, _, found in timed)
-    who = f"{frontier.name} against {pair.rival.name}"
+    who = f"{frontier.name} against {pair.baseline.name}"
     return [f"{what}: median {middle:.2f}; worst {worst}, {who}; above {LOSS:g}: {lost} of {len(timed)}"]
 
 
 def _lowest(frontiers: Sequence[Frontier]) -> list[str]:
     """Ours over torch's, with parameters and inputs and without."""
-    found = [(f.lowest(OURS), f.lowest(TORCH), f.given_bytes) for f in frontiers]
+    found = [(f.lowest(OURS), f.lowest(TORCH), f.graph_input_bytes) for f in frontiers]
     both = [(ours, theirs, given) for ours, theirs, given in found if ours is not None and theirs is not None]
     if not both:
         return []
@@ -118,7 +118,7 @@ def _geometric_mean(numbers: Sequence[float]) -> float:
 
 
 def _failure(pair: Pair) -> str:
-    wanted = f"{pair.rival.name} reaches {format_size(pair.rival.peak_bytes or 0)}"
+    wanted = f"{pair.baseline.name} reaches {format_size(pair.baseline.peak_bytes or 0)}"
     if pair.ours.peak_bytes is None:
         return f"{wanted}, ours does not run there"
     return f"{wanted}, ours measured OVER it at {format_size(pair.ours.peak_bytes)}"
@@ -143,7 +143,9 @@ def markdown(what: str, frontiers: Sequence[Frontier], lines: Sequence[str]) -> 
     """For a page: what made it, a table for each model, the summary."""
     versions = f"autockpt {__version__}, torch {torch.__version__}, {torch.get_num_threads()} threads"
     tables = [
-        f"{f.name}, {format_size(f.given_bytes)} of them given:\n\n{_page_table(f)}" for f in frontiers if not f.trouble
+        f"{f.name}, {format_size(f.graph_input_bytes)} of them given:\n\n{_page_table(f)}"
+        for f in frontiers
+        if not f.trouble
     ]
     bullets = "\n".join(f"- {line}" for line in lines)
     return "\n\n".join([f"{versions}: `autockpt bench frontier {what}`", *tables, bullets]) + "\n"

@@ -106,7 +106,7 @@ def gap_summary(rows: Sequence[GapRow]) -> str:
 class DepthRow:
     layers: int
     values: int
-    floor_bytes: int
+    min_peak_bytes: int
     beyond_bytes: int
     """The floor without parameters and their gradients."""
     planner: str
@@ -128,7 +128,7 @@ def bench_depth(target: str, depths: Sequence[int], progress: Progress) -> Itera
         yield DepthRow(
             layers=layers,
             values=len(graph.values),
-            floor_bytes=floor,
+            min_peak_bytes=floor,
             beyond_bytes=floor - 2 * graph.parameter_bytes,
             planner=decision.candidate.method,
             overhead=gap.overhead_seconds / (gap.step_seconds - gap.overhead_seconds),
@@ -149,7 +149,7 @@ def depth_table(rows: Sequence[DepthRow]) -> Table:
         table.add_row(
             str(row.layers),
             f"{row.values:,}",
-            format_size(row.floor_bytes),
+            format_size(row.min_peak_bytes),
             format_size(row.beyond_bytes),
             row.planner,
             f"{row.overhead:.1%}",

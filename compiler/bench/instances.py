@@ -174,7 +174,7 @@ def run_instance(
 ) -> int:
     """Print the table, or JSON to `json_path` (`-`: instead of the table). 1 where some budget has no plan."""
     instance = load_instance(path)
-    peak = peak_bytes(instance.task, instance.task.keep_everything)
+    peak = peak_bytes(instance.task, instance.task.save_everything)
     rows = bench_plan(instance, parse_budgets(budgets, peak), planner)
     text = json.dumps([row.as_json() for row in rows], indent=1)
     if json_path == "-":
@@ -232,7 +232,7 @@ class PlanRow:
 
 def bench_plan(instance: Instance, budgets: Sequence[int] = (), planner: Planner = plan) -> list[PlanRow]:
     """A row for each budget; by default the published ones, or shares of the peak."""
-    peak = peak_bytes(instance.task, instance.task.keep_everything)
+    peak = peak_bytes(instance.task, instance.task.save_everything)
     asked = budgets or [one.budget_bytes for one in instance.published] or [int(peak * f) for f in _FRACTIONS]
     return [_row(instance, budget, peak, planner(instance.task, budget)) for budget in asked]
 

@@ -81,7 +81,7 @@ def bench_overhead(target: str, plans: int, repeats: int, progress: Progress, **
     """Everything is compiled first; then all plans are timed together."""
     progress(KEEP)
     trainings, made = {}, {}
-    trainings[KEEP], made[KEEP] = _compiled(target, {**options, "memory_budget": 1.0, "planner": "keep_everything"})
+    trainings[KEEP], made[KEEP] = _compiled(target, {**options, "memory_budget": 1.0, "planner": "save_everything"})
     budgets: dict[str, float] = {}
     for number in range(plans):
         budget = round(1.0 - number / max(plans - 1, 1), 3)

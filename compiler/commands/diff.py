@@ -21,7 +21,7 @@ _WIDEST = 60
 """Characters of a name in a table: anybody may have chosen it."""
 
 _ROWS: dict[str, Callable[[GraphPlan], str]] = {
-    "kept": lambda graph: f"{format_size(graph.kept_bytes)} in {len(graph.kept)} tensors",
+    "saved": lambda graph: f"{format_size(graph.saved_bytes)} in {len(graph.saved)} tensors",
     "forward operations run again": lambda graph: str(graph.run_again),
     "forecast peak": lambda graph: format_size(graph.peak_bytes),
     "forecast step": lambda graph: f"{graph.step_seconds * 1e3:.3f} ms",
@@ -60,8 +60,8 @@ def render(graphs: Sequence[GraphDiff], names: tuple[str, str]) -> list[Renderab
     parts: list[RenderableType] = [Text(f"{names[0]} and {names[1]} {verdict}")]
     for number, graph in enumerate(graphs):
         parts += [Text(f"\n{_sentence(graph, number)}"), _summary(graph)]
-        if any(graph.kept_by_one):
-            parts += _kept(graph)
+        if any(graph.saved_by_one):
+            parts += _saved(graph)
     return parts
 
 
@@ -73,7 +73,7 @@ def _sentence(graph: GraphDiff, number: int) -> str:
     known = f"graph {number}, {len(graph.one.outline.values)} values, structure {graph.one.outline.structure[:12]}"
     if graph.other_order:
         return f"{known}; in the backward {graph.other_order}"
-    return f"{known}: {'the same plan' if graph.is_same else 'the same backward, but other tensors are kept'}"
+    return f"{known}: {'the same plan' if graph.is_same else 'the same backward, but other tensors are saved'}"
 
 
 def _summary(graph: GraphDiff) -> Table:
@@ -83,11 +83,11 @@ def _summary(graph: GraphDiff) -> Table:
     return table
 
 
-def _kept(graph: GraphDiff) -> list[RenderableType]:
-    table = Table("kept only by", "tensor", "size", "module")
-    rows = [(name, kept) for name, only in zip(graph.names, graph.kept_by_one, strict=True) for kept in only]
-    for name, kept in rows[:_MOST_ROWS]:
-        table.add_row(_cell(name), _cell(kept.name), format_size(kept.nbytes), _cell(kept.module))
+def _saved(graph: GraphDiff) -> list[RenderableType]:
+    table = Table("saved only by", "tensor", "size", "module")
+    rows = [(name, saved) for name, only in zip(graph.names, graph.saved_by_one, strict=True) for saved in only]
+    for name, saved in rows[:_MOST_ROWS]:
+        table.add_row(_cell(name), _cell(saved.name), format_size(saved.nbytes), _cell(saved.module))
     left = len(rows) - _MOST_ROWS
     return [table, Text(f"and {left} more; --json has them all")] if left > 0 else [table]
 

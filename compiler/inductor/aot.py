@@ -89,7 +89,7 @@ def split(joint: fx.GraphModule, plan: Plan, num_forward_outputs: int, parameter
     placeholders = [node for node in joint.graph.nodes if node.op == "placeholder"]
     primals = [node for node in placeholders if "primals" in str(node.target)]
     parameters = [primals[position] for position in parameter_positions if position < len(primals)]
-    saved = [node for node in joint.graph.nodes if node.name in plan.kept]
+    saved = [node for node in joint.graph.nodes if node.name in plan.saved]
     forward, backward = extract(joint, [*primals, *saved], num_forward_outputs, parameters)
     return finish(forward, reorder(backward, sequence))
 

@@ -42,7 +42,7 @@ class Joint:
     model_outputs: int
     """Of the graph that Dynamo captured."""
     forward_outputs: int
-    """Of the joint graph: before what is kept."""
+    """Of the joint graph: before what is saved."""
     mutated_inputs: int
     static_inputs: Sequence[int]
 
@@ -116,7 +116,7 @@ def _metadata(forward: fx.GraphModule, backward: fx.GraphModule, joint: Joint) -
 
 
 def _donated(forward: fx.GraphModule, backward: fx.GraphModule, forward_outputs: int) -> list[int]:
-    """Positions of the backward's arguments that it may write over: kept and nobody else's."""
+    """Positions of the backward's arguments that it may write over: saved and nobody else's."""
     if not functorch_config.donated_buffer:
         return []
     results = _results(forward)
@@ -130,10 +130,10 @@ def _donated(forward: fx.GraphModule, backward: fx.GraphModule, forward_outputs:
     return [n for n, node in enumerate(backward.graph.find_nodes(op="placeholder")) if node.name in names]
 
 
-def _restrided(backward: fx.GraphModule, kept: list[str | None], strides: Any) -> list[Any]:
+def _restrided(backward: fx.GraphModule, saved: list[str | None], strides: Any) -> list[Any]:
     """The backward's arguments in the layout that the forward gives to them."""
     examples = []
-    written = dict(zip(kept, strides or (), strict=False))
+    written = dict(zip(saved, strides or (), strict=False))
     for node in backward.graph.find_nodes(op="placeholder"):
         value, stride = _value(node), written.get(node.name)
         if stride is not None and isinstance(value, torch.Tensor) and tuple(value.stride()) != tuple(stride):

@@ -27,7 +27,7 @@ def cuda_library() -> ctypes.CDLL:
     """Loaded once a process; compiled once a version of torch."""
     if torch.version.cuda is not None or torch.version.hip is not None:
         raise NoStandIn("this build of torch has CUDA and finds no device")
-    path = cache_folder() / "stand_in" / f"cuda_{_key()}.so"
+    path = cache_folder() / "fake_cuda" / f"cuda_{_key()}.so"
     if not path.exists():
         _compile(path)
     try:

@@ -34,7 +34,7 @@ class Lowered:
     peak_bytes: int
     in_backward: bool
     """Whether the peak is there."""
-    kept_bytes: int
+    saved_bytes: int
     """Live between the two passes."""
     workspace: tuple[str, int] | None
     """The kernel at the peak that allocates inside itself, and how much of the peak that is."""
@@ -43,13 +43,13 @@ class Lowered:
 
 
 def dry_run(forward: Wrapper, backward: Wrapper, forward_outputs: int, threads: int) -> Lowered:
-    """One step: the forward, then the backward, which lets go of what was kept as it goes."""
+    """One step: the forward, then the backward, which lets go of what was saved as it goes."""
     memory = memory_of(forward.examples, threads)
     live = _Live(memory)
     with unset_fake_temporarily(), live, _counted(forward.code, live), _counted(backward.code, live):
         inputs = [live.given(example) for example in forward.examples]
         results = list(forward.code.call(list(inputs)))
-        kept_bytes, first_peak = live.now, live.peak
+        saved_bytes, first_peak = live.now, live.peak
         values = dict(zip(forward.results, results, strict=True))
         held = results[:forward_outputs]
         tangents = {
@@ -65,7 +65,7 @@ def dry_run(forward: Wrapper, backward: Wrapper, forward_outputs: int, threads: 
         del results, values, tangents
         gradients = backward.code.call(arguments)
         del held, gradients, inputs
-    return Lowered(live.peak, live.peak > first_peak, kept_bytes, live.workspace, memory.reserved_bytes)
+    return Lowered(live.peak, live.peak > first_peak, saved_bytes, live.workspace, memory.reserved_bytes)
 
 
 class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's class has no hints

@@ -39,7 +39,7 @@ class Place:
 
 
 @contextmanager
-def stand_in(profile: DeviceProfile) -> Iterator[Place]:
+def fake_cuda(profile: DeviceProfile) -> Iterator[Place]:
     """The device of this profile, real or not. What is patched for it is put back afterwards."""
     if profile.kind == "cpu":
         yield Place(_CPU)

@@ -33,7 +33,7 @@ class FakeStep:
         return list(self.forward.parameters()) if isinstance(self.forward, nn.Module) else []
 
     @property
-    def given_bytes(self) -> tuple[int, int]:
+    def graph_input_bytes(self) -> tuple[int, int]:
         """Of parameters and buffers, and of inputs."""
         model = self.forward
         own = chain(model.parameters(), model.buffers()) if isinstance(model, nn.Module) else ()

@@ -18,7 +18,7 @@ class NoTriton(Exception):
 
 
 @contextmanager
-def triton_stand_in(gpu: Gpu) -> Iterator[None]:
+def fake_triton(gpu: Gpu) -> Iterator[None]:
     """While a step is lowered for a GPU that is not here."""
     try:
         from triton.runtime.driver import driver

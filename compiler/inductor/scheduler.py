@@ -62,7 +62,7 @@ class CompileInOrder:
 def _told(module: fx.GraphModule) -> tuple[tuple[int, ...], ...]:
     """What Inductor is told beside the module and leaves out of its cache's key; what hangs on the module is in it.
 
-    A backward may write over what was kept, but not where `retain_graph` asks for a second one. A result that the
+    A backward may write over what was saved, but not where `retain_graph` asks for a second one. A result that the
     user sees has the strides that eager gives to it.
     """
     output = next(iter(module.graph.find_nodes(op="output")))

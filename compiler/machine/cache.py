@@ -1,6 +1,6 @@
 """Where this program keeps what it learns about a machine between two runs.
 
-Seconds that were measured, kept on disk: one small file a key, and no process ever sees half of one.
+Seconds that were measured, saved on disk: one small file a key, and no process ever sees half of one.
 
 Of several processes that time the same thing at once the first to finish wins, and the others take its number. So the
 ranks of one machine, which share the folder, price alike although no two timings are.
@@ -56,13 +56,13 @@ class TimingCache:
         return seconds if isinstance(seconds, float) and isfinite(seconds) and seconds > 0 else None
 
     def settle(self, key: str, seconds: float) -> float:
-        """Keep what was measured, and give what holds from now on: this, or what another process kept before."""
+        """Keep what was measured, and give what holds from now on: this, or what another process saved before."""
         entry = {"schema": _SCHEMA, "key": key, "seconds": seconds}
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             return self._keep(key, json.dumps(entry), seconds)
         except OSError as error:
-            log.debug("a timing is not kept in %s: %s", self.folder, error)
+            log.debug("a timing is not saved in %s: %s", self.folder, error)
             return seconds
 
     def _keep(self, key: str, text: str, seconds: float) -> float:
@@ -75,8 +75,8 @@ class TimingCache:
             try:
                 path.hardlink_to(written)
             except OSError:
-                if (kept := self.find(key)) is not None:
-                    return kept
+                if (saved := self.find(key)) is not None:
+                    return saved
                 # What is there is damaged, or this file system has no links.
                 written.replace(path)
             return seconds

@@ -36,7 +36,7 @@ class Training:
         return loss.detach()
 
     @property
-    def given_bytes(self) -> int:
+    def graph_input_bytes(self) -> int:
         """Parameters, buffers and inputs, which live through the whole step."""
         tensors = [*self.model.parameters(), *self.model.buffers(), *self.inputs]
         memory = memory_of(tensors, threads=1)

@@ -1,4 +1,4 @@
-"""Are the promises kept? One real step of a model at each budget, beside plain Inductor's."""
+"""Are the promises saved? One real step of a model at each budget, beside plain Inductor's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from autockpt.units import format_size
 
 Progress = Callable[[str], None]
 TOLERANCE = 1e-5
-"""Relative, of a whole gradient. Another choice of what is kept fuses other loops, and sums in another order."""
+"""Relative, of a whole gradient. Another choice of what is saved fuses other loops, and sums in another order."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Verdict:
     """As it was asked for."""
     budget_bytes: int = 0
     forecast_bytes: int = 0
-    lowered_bytes: int | None = None
+    compiled_bytes: int | None = None
     measured_bytes: int = 0
     plain_bytes: int = 0
     """Measured, of plain Inductor."""
@@ -57,9 +57,9 @@ class Verdict:
 
     @property
     def lowered_error(self) -> float | None:
-        if self.lowered_bytes is None or not self.measured_bytes:
+        if self.compiled_bytes is None or not self.measured_bytes:
             return None
-        return self.lowered_bytes / self.measured_bytes - 1
+        return self.compiled_bytes / self.measured_bytes - 1
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self) | {"forecast_error": self.forecast_error, "lowered_error": self.lowered_error}
@@ -77,7 +77,7 @@ def verify_target(
     load = partial(load_training, target, settings=settings, device=device)
     plain = load(plain_inductor)
     reference = References(plain)
-    plain_bytes = measure_peak(plain.step, plain.device) + plain.given_bytes
+    plain_bytes = measure_peak(plain.step, plain.device) + plain.graph_input_bytes
     found = []
     for budget in budgets:
         progress(f"{target}: budget {budget}")
@@ -106,14 +106,14 @@ def _verify(
     if len(made) != 1:
         return replace(blank, note=f"{len(made)} planned graphs, not one", broken=("graphs",)), ""
     decision = made[0]
-    decision.measured_bytes = measure_peak(training.step, training.device) + training.given_bytes
+    decision.measured_bytes = measure_peak(training.step, training.device) + training.graph_input_bytes
     return _judge(blank, decision, reference.compare(training), seconds), decision.breakdown()
 
 
 def _judge(blank: Verdict, decision: GraphDecision, found: Comparison, seconds: float) -> Verdict:
     measured = decision.measured_bytes or 0
     reason = unused(decision.decision, measured)
-    kept = {
+    saved = {
         "budget": measured <= decision.budget_bytes,
         "gradients": found.beyond_noise <= TOLERANCE,
         "unused": reason != "",
@@ -123,7 +123,7 @@ def _judge(blank: Verdict, decision: GraphDecision, found: Comparison, seconds: 
         blank,
         budget_bytes=decision.budget_bytes,
         forecast_bytes=decision.peak_bytes,
-        lowered_bytes=decision.lowered_bytes,
+        compiled_bytes=decision.compiled_bytes,
         measured_bytes=measured,
         workspace=f"{workspace[0]} {format_size(workspace[1])}" if workspace else "",
         gradients=str(found),
@@ -133,5 +133,5 @@ def _judge(blank: Verdict, decision: GraphDecision, found: Comparison, seconds: 
         compile_seconds=seconds,
         reason=reason or "",
         note=decision.looking.trouble,
-        broken=tuple(name for name, fine in kept.items() if not fine),
+        broken=tuple(name for name, fine in saved.items() if not fine),
     )

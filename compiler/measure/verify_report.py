@@ -27,7 +27,7 @@ def cells(verdict: Verdict) -> list[str]:
         format_size(verdict.budget_bytes),
         format_size(verdict.forecast_bytes),
         f"{verdict.forecast_error:+.1%}",
-        format_size(verdict.lowered_bytes) if verdict.lowered_bytes is not None else "unknown",
+        format_size(verdict.compiled_bytes) if verdict.compiled_bytes is not None else "unknown",
         f"{lowered:+.2%}" if lowered is not None else "",
         format_size(verdict.measured_bytes),
         f"{share:.0%}" + (" OVER" if "budget" in verdict.broken else ""),
@@ -81,7 +81,7 @@ def falls(verdicts: Sequence[Verdict]) -> list[str]:
     for target in dict.fromkeys(verdict.target for verdict in verdicts):
         ran = sorted((v for v in verdicts if v.target == target and v.measured_bytes), key=lambda v: v.budget_bytes)
         for less, more in pairwise(ran):
-            for what in ("forecast_bytes", "lowered_bytes", "measured_bytes"):
+            for what in ("forecast_bytes", "compiled_bytes", "measured_bytes"):
                 low, high = getattr(less, what) or 0, getattr(more, what) or 0
                 if high < 0.99 * low:
                     name = f"{target.rpartition(':')[2]}: from {less.budget} to {more.budget}"

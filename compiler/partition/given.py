@@ -33,7 +33,7 @@ def over_budget(decision: Decision, on_infeasible: str) -> None:
         f"{format_size(cap)} ({cap} bytes)"
     )
     if on_infeasible == "error":
-        floor = decision.floor_bytes
+        floor = decision.min_peak_bytes
         ways_out = f"raise memory_budget, or leave `plan` out: the lowest peak of any is {format_size(floor)}"
         raise BudgetError(f"{message}; {ways_out}", cap, floor)
     warnings.warn(f"autockpt: {message}; running it all the same", RuntimeWarning, stacklevel=2)

@@ -19,35 +19,35 @@ from autockpt.units import format_size
 
 def one_line(decision: Decision, name: str) -> str:
     forecast = decision.forecast
-    lowered = decision.lowered_bytes
+    lowered = decision.compiled_bytes
     seen = f" (lowered: {format_size(lowered)})" if lowered is not None else ""
     return (
         f"{name}: peak {format_size(forecast.peak_bytes)}{seen} of a budget of {format_size(decision.budget_bytes)}, "
-        f"{len(decision.plan.kept)} tensors ({format_size(forecast.kept_bytes)}) kept, "
+        f"{len(decision.plan.saved)} tensors ({format_size(forecast.saved_bytes)}) saved, "
         f"{forecast.recompute_share:.1%} of the step recomputed ({decision.candidate.method}, {decision.gap}), "
         f"planned in {decision.planning_seconds:.2f} s"
     )
 
 
 def tensor_table(decision: Decision) -> str:
-    """Every forward value that the backward depends on: kept or recomputed, its size, seconds, reason and source."""
+    """Every forward value that the backward depends on: saved or recomputed, its size, seconds, reason and source."""
     graph, plan = decision.problem.graph, decision.plan
     again = set(plan.backward)
     rows = []
     for value in graph.values:
-        if value.role is not Role.FORWARD or not value.owns_bytes or (value.name not in again | plan.kept):
+        if value.role is not Role.FORWARD or not value.owns_bytes or (value.name not in again | plan.saved):
             continue
-        fate = "kept" if value.name in plan.kept else "recomputed"
+        fate = "saved" if value.name in plan.saved else "recomputed"
         rows.append(
             f"{fate:<10}  {format_size(graph.bytes_of(value.name)):>10}  "
             f"{decision.problem.seconds[value.name] * 1e6:>9.1f} us  {value.name:<28}  "
-            f"{decision.problem.pinned.get(value.name, ''):<30}  {value.source}".rstrip()
+            f"{decision.problem.must_save.get(value.name, ''):<30}  {value.source}".rstrip()
         )
     return "\n".join(rows)
 
 
 _MUCH = 0.9
-_ALWAYS_NAMED = (Content.PARAMETER, Content.INPUT, Content.GRADIENT, Content.KEPT, Content.TEMPORARY)
+_ALWAYS_NAMED = (Content.PARAMETER, Content.INPUT, Content.GRADIENT, Content.SAVED, Content.TEMPORARY)
 
 
 def unused(decision: Decision, used_bytes: int) -> str | None:
@@ -60,7 +60,7 @@ def unused(decision: Decision, used_bytes: int) -> str | None:
     if chosen.seconds <= decision.frontier.fastest.seconds:
         return "this is the fastest plan: recomputing is faster there than reading memory"
     faster = [look for look in decision.looks if look.candidate.seconds < chosen.seconds]
-    if refused := [look.lowered_bytes for look in faster if look.needed_bytes > budget]:
+    if refused := [look.compiled_bytes for look in faster if look.needed_bytes > budget]:
         return f"a faster plan was lowered to {format_size(min(refused))}"
     needed = decision.frontier.next_faster_bytes(chosen)
     return f"the next faster plan that was found needs {format_size(needed)}" if needed and needed > budget else ""
@@ -70,7 +70,7 @@ def infeasible(decision: Decision) -> str:
     """One paragraph: the floor, what fills it, and the ways out."""
     forecast = decision.forecast
     shown = dict.fromkeys(_ALWAYS_NAMED, 0) | forecast.filled_by()
-    floor = decision.lowered_bytes or forecast.peak_bytes
+    floor = decision.compiled_bytes or forecast.peak_bytes
     filled = ", ".join(f"{content.value} {format_size(size)}" for content, size in shown.items())
     return (
         f"no plan fits memory_budget: {format_size(decision.budget_bytes)} is below the lowest peak that was found, "
@@ -90,12 +90,12 @@ def as_json(decision: Decision, name: str) -> dict[str, Any]:
         "outcome": decision.outcome.name.lower(),
         "budget_bytes": decision.budget_bytes,
         "peak_bytes": forecast.peak_bytes,
-        "lowered_bytes": decision.lowered_bytes,
-        "looks": [[look.forecast_bytes, look.lowered_bytes] for look in decision.looks],
-        "floor_bytes": decision.floor_bytes,
+        "compiled_bytes": decision.compiled_bytes,
+        "looks": [[look.forecast_bytes, look.compiled_bytes] for look in decision.looks],
+        "min_peak_bytes": decision.min_peak_bytes,
         "fastest_bytes": decision.fastest_bytes,
-        "given_bytes": forecast.given_bytes,
-        "kept_bytes": forecast.kept_bytes,
+        "graph_input_bytes": forecast.graph_input_bytes,
+        "saved_bytes": forecast.saved_bytes,
         "recompute_seconds": forecast.recompute_seconds,
         "step_seconds": forecast.step_seconds,
         "planning_seconds": decision.planning_seconds,
@@ -103,8 +103,8 @@ def as_json(decision: Decision, name: str) -> dict[str, Any]:
         "timed_out": decision.frontier.timed_out,
         "gap": decision.gap.as_json(),
         "at_peak": breakdown_json(decision),
-        "pinned": {k: v for k, v in decision.problem.pinned.items() if k in decision.plan.kept},
-        "kept": {name: decision.problem.graph.bytes_of(name) for name in sorted(decision.plan.kept)},
+        "must_save": {k: v for k, v in decision.problem.must_save.items() if k in decision.plan.saved},
+        "saved": {name: decision.problem.graph.bytes_of(name) for name in sorted(decision.plan.saved)},
         "recomputed": _recomputed(decision.problem.graph, decision),
         "backward": list(decision.plan.backward),
     }

@@ -130,7 +130,7 @@ class Partitioner(CustomPartitionerFn):
         """The decision after a look at the lowered step; where it cannot be had, one with a wider margin."""
         if decision.outcome is Outcome.OVER_BUDGET and decision.forecast.peak_bytes > HOPELESS * decision.budget_bytes:
             return decision
-        given = decision.forecast.given_bytes
+        given = decision.forecast.graph_input_bytes
         close = settle if self.plan is None else look_at
         try:
             return close(decision, self.setup.budget, lambda plan: writer.look(plan, look) + given)
@@ -149,7 +149,7 @@ class Partitioner(CustomPartitionerFn):
             return
         message = infeasible(decision)
         if self.on_infeasible == "error":
-            floor = decision.lowered_bytes or decision.forecast.peak_bytes
+            floor = decision.compiled_bytes or decision.forecast.peak_bytes
             raise BudgetError(message, decision.budget_bytes, floor)
         warnings.warn(f"autockpt: {message}; running at the lowest peak", RuntimeWarning, stacklevel=2)
 

@@ -70,9 +70,9 @@ class GraphDecision:
         return self.looking.lowered.get(self.decision.plan)
 
     @property
-    def lowered_bytes(self) -> int | None:
+    def compiled_bytes(self) -> int | None:
         """Its peak, parameters and inputs included."""
-        return self.decision.lowered_bytes
+        return self.decision.compiled_bytes
 
     @property
     def loop_seconds(self) -> float:
@@ -84,8 +84,8 @@ class GraphDecision:
         return self.decision.budget_bytes
 
     @property
-    def floor_bytes(self) -> int:
-        return self.decision.floor_bytes
+    def min_peak_bytes(self) -> int:
+        return self.decision.min_peak_bytes
 
     @property
     def fastest_bytes(self) -> int:

@@ -58,7 +58,9 @@ def own_partition(
     modules = fx.GraphModule(modules[0], modules[0].graph), fx.GraphModule(modules[1], modules[1].graph)
     mark_own(*modules)
     lowered = look(modules)
-    seen = Look(candidate, decision.frontier.peak_bytes(candidate), lowered.peak_bytes + decision.forecast.given_bytes)
+    seen = Look(
+        candidate, decision.frontier.peak_bytes(candidate), lowered.peak_bytes + decision.forecast.graph_input_bytes
+    )
     if seen.needed_bytes > cap:
         return None
     made = replace(decision.instead(candidate, cap, (seen,)), outcome=decision.outcome)

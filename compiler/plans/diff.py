@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import Any
 
 from autockpt.passes.graph.fingerprint import difference
-from autockpt.plans.graph_plan import GraphPlan, Kept
+from autockpt.plans.graph_plan import GraphPlan, SavedTensor
 from autockpt.plans.plan import Plan
 
 SCHEMA = 1
@@ -47,10 +47,10 @@ class GraphDiff:
     @property
     def is_same(self) -> bool:
         """Whether the same runs, whatever was forecast of it."""
-        return not (self.other_graph or self.other_order or any(self.kept_by_one))
+        return not (self.other_graph or self.other_order or any(self.saved_by_one))
 
     @property
-    def kept_by_one(self) -> tuple[tuple[Kept, ...], tuple[Kept, ...]]:
+    def saved_by_one(self) -> tuple[tuple[SavedTensor, ...], tuple[SavedTensor, ...]]:
         """What only the first keeps, and what only the second does; the largest first."""
         if self.one is None or self.other is None or self.other_graph:
             return (), ()
@@ -58,14 +58,14 @@ class GraphDiff:
 
     def as_json(self) -> dict[str, Any]:
         known = self.one or self.other
-        first, second = self.kept_by_one
+        first, second = self.saved_by_one
         return {
             "structure": known.outline.structure if known else "",
             "same": self.is_same,
             "other_graph": self.other_graph,
             "other_order": self.other_order,
-            "kept_only_by_a": [_kept_json(kept) for kept in first],
-            "kept_only_by_b": [_kept_json(kept) for kept in second],
+            "saved_only_by_a": [_saved_json(saved) for saved in first],
+            "saved_only_by_b": [_saved_json(saved) for saved in second],
             "a": _summary(self.one),
             "b": _summary(self.other),
         }
@@ -86,13 +86,13 @@ def diff_json(graphs: Sequence[GraphDiff]) -> dict[str, Any]:
     return {"schema": SCHEMA, "kind": "autockpt diff", "same": same, "graphs": [graph.as_json() for graph in graphs]}
 
 
-def _without(one: GraphPlan, other: GraphPlan) -> tuple[Kept, ...]:
-    only = [kept for kept in one.kept if kept.name not in other.plan.kept]
-    return tuple(sorted(only, key=lambda kept: (-kept.nbytes, kept.name)))
+def _without(one: GraphPlan, other: GraphPlan) -> tuple[SavedTensor, ...]:
+    only = [saved for saved in one.saved if saved.name not in other.plan.saved]
+    return tuple(sorted(only, key=lambda saved: (-saved.nbytes, saved.name)))
 
 
-def _kept_json(kept: Kept) -> dict[str, Any]:
-    return {"name": kept.name, "bytes": kept.nbytes, "module": kept.module}
+def _saved_json(saved: SavedTensor) -> dict[str, Any]:
+    return {"name": saved.name, "bytes": saved.nbytes, "module": saved.module}
 
 
 def _summary(graph: GraphPlan | None) -> dict[str, Any] | None:
@@ -100,8 +100,8 @@ def _summary(graph: GraphPlan | None) -> dict[str, Any] | None:
         return None
     return {
         "values": len(graph.outline.values),
-        "kept": len(graph.kept),
-        "kept_bytes": graph.kept_bytes,
+        "saved": len(graph.saved),
+        "saved_bytes": graph.saved_bytes,
         "run_again": graph.run_again,
         "lowering": graph.lowering.value,
         "peak_bytes": graph.peak_bytes,

@@ -13,7 +13,7 @@ from autockpt.passes.problem.plan import Lowering
 
 
 @dataclass(frozen=True)
-class Kept:
+class SavedTensor:
     """A tensor that crosses into the backward. Only its name decides anything; the rest is for people."""
 
     name: str
@@ -25,7 +25,7 @@ class Kept:
 class GraphPlan:
     outline: Outline
     """Of the graph that it is for."""
-    kept: tuple[Kept, ...]
+    saved: tuple[SavedTensor, ...]
     backward: tuple[str, ...]
     lowering: Lowering
     peak_bytes: int
@@ -38,10 +38,10 @@ class GraphPlan:
         graph, plan, forecast = decision.problem.graph, decision.plan, decision.forecast
         return cls(
             outline=outline(graph),
-            kept=tuple(
-                Kept(value.name, graph.bytes_of(value.name), _printable(value.source.module))
+            saved=tuple(
+                SavedTensor(value.name, graph.bytes_of(value.name), _printable(value.source.module))
                 for value in graph.values
-                if value.name in plan.kept
+                if value.name in plan.saved
             ),
             backward=plan.backward,
             lowering=decision.problem.lowering,
@@ -53,11 +53,11 @@ class GraphPlan:
     @cached_property
     def plan(self) -> passes_plan.Plan:
         """As planners and writers know it."""
-        return passes_plan.Plan(frozenset(kept.name for kept in self.kept), self.backward)
+        return passes_plan.Plan(frozenset(saved.name for saved in self.saved), self.backward)
 
     @property
-    def kept_bytes(self) -> int:
-        return sum(kept.nbytes for kept in self.kept)
+    def saved_bytes(self) -> int:
+        return sum(saved.nbytes for saved in self.saved)
 
     @property
     def run_again(self) -> int:

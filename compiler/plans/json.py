@@ -17,7 +17,7 @@ from typing import Any
 
 from autockpt.passes.graph.fingerprint import Outline, role_of
 from autockpt.passes.problem.plan import Lowering
-from autockpt.plans.graph_plan import GraphPlan, Kept
+from autockpt.plans.graph_plan import GraphPlan, SavedTensor
 
 Parser = Callable[[Any, str], Any]
 """Of what JSON holds and where it stands: a value, or ValueError."""
@@ -98,7 +98,7 @@ def _graph_json(graph: GraphPlan) -> dict[str, Any]:
         "values": graph.outline.values,
         "forward_outputs": graph.outline.forward_outputs,
         "backward_outputs": graph.outline.backward_outputs,
-        "kept": [{"name": kept.name, "bytes": kept.nbytes, "module": kept.module} for kept in graph.kept],
+        "saved": [{"name": saved.name, "bytes": saved.nbytes, "module": saved.module} for saved in graph.saved],
         "backward": graph.backward,
         "lowering": graph.lowering.value,
         "peak_bytes": graph.peak_bytes,
@@ -134,11 +134,11 @@ def _graph(raw: Any, where: str) -> GraphPlan:
 def _check_names(found: Outline, fields: Mapping[str, Any], where: str) -> None:
     """Every name is one of the graph's, and no list is longer than the graph can use."""
     names = [line.partition(" ")[0] for line in found.values]
-    kept = [one.name for one in fields["kept"]]
+    saved = [one.name for one in fields["saved"]]
     _once(names, f"{where}.values")
-    _once(kept, f"{where}.kept")
+    _once(saved, f"{where}.saved")
     known = set(names)
-    used = {"forward_outputs": found.forward_outputs, "backward_outputs": found.backward_outputs, "kept": kept}
+    used = {"forward_outputs": found.forward_outputs, "backward_outputs": found.backward_outputs, "saved": saved}
     for field, listed in (used | {"backward": fields["backward"]}).items():
         for number, name in enumerate(listed):
             if name not in known:
@@ -184,9 +184,9 @@ def _lowering(raw: Any, where: str) -> Lowering:
     return Lowering(raw)
 
 
-def _kept(raw: Any, where: str) -> Kept:
+def _saved(raw: Any, where: str) -> SavedTensor:
     fields = parse_object(raw, where, {"name": parse_text, "bytes": parse_bytes, "module": parse_text})
-    return Kept(fields["name"], fields["bytes"], fields["module"])
+    return SavedTensor(fields["name"], fields["bytes"], fields["module"])
 
 
 _FIRST: Mapping[str, Parser] = {"kind": _kind, "schema": _schema}
@@ -195,7 +195,7 @@ _GRAPH: Mapping[str, Parser] = {
     "values": list_of(_value),
     "forward_outputs": list_of(parse_text),
     "backward_outputs": list_of(parse_text),
-    "kept": list_of(_kept),
+    "saved": list_of(_saved),
     "backward": list_of(parse_text),
     "lowering": _lowering,
     "peak_bytes": parse_bytes,

@@ -1,4 +1,4 @@
-"""`autockpt.Plan`: what was decided for the graphs of a model, to be kept as a file and given back to the compiler.
+"""`autockpt.Plan`: what was decided for the graphs of a model, to be saved as a file and given back to the compiler.
 
 The way from a stranger's file to a run is checked at every step: no more is read than a plan can have
 (`plan_json` takes it apart), the graph must be the one it was made for, and `passes/given.py` holds it to every

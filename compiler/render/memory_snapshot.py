@@ -32,7 +32,7 @@ def memory_snapshot(report: Mapping[str, Any]) -> dict[str, Any]:
     memory = FirstFit(_BASE)
     held: dict[int, _Held] = {}
     events = []
-    for time_us, action, block in _story(report):
+    for time_us, action, block in _timeline(report):
         if action == "alloc":
             block.address = memory.allocate(block.nbytes)
             held[block.address] = block
@@ -57,7 +57,7 @@ class _Held:
         return {**where, "time_us": time_us, "frames": self.frames, "category": self.kind}
 
 
-def _story(report: Mapping[str, Any]) -> Iterator[tuple[int, str, _Held]]:
+def _timeline(report: Mapping[str, Any]) -> Iterator[tuple[int, str, _Held]]:
     """Microsecond, `alloc` or `free`, and block: what a launch makes comes before what it was the last to read goes."""
     born: dict[tuple[int, int], list[_Held]] = {}
     dies: dict[tuple[int, int], list[_Held]] = {}
@@ -161,30 +161,30 @@ class FirstFit:
         self.base = base
         self.used_bytes = 0
         """How far from its base the segment was ever used."""
-        self._gaps: list[tuple[int, int]] = []
+        self._intervals: list[tuple[int, int]] = []
         """Start and end of the free parts below `used_bytes`, in order, no two of which touch."""
 
     def allocate(self, nbytes: int) -> int:
         size = rounded(nbytes)
-        for number, (start, end) in enumerate(self._gaps):
+        for number, (start, end) in enumerate(self._intervals):
             if end - start >= size:
-                self._gaps[number : number + 1] = [(start + size, end)] if end - start > size else []
+                self._intervals[number : number + 1] = [(start + size, end)] if end - start > size else []
                 return self.base + start
         start = self.used_bytes
-        if self._gaps and self._gaps[-1][1] == start:
-            start = self._gaps.pop()[0]
+        if self._intervals and self._intervals[-1][1] == start:
+            start = self._intervals.pop()[0]
         self.used_bytes = start + size
         return self.base + start
 
     def free(self, address: int, nbytes: int) -> None:
         start, end = address - self.base, address - self.base + rounded(nbytes)
-        number = bisect(self._gaps, (start, end))
-        if number < len(self._gaps) and self._gaps[number][0] == end:
-            end = self._gaps.pop(number)[1]
-        if number and self._gaps[number - 1][1] == start:
+        number = bisect(self._intervals, (start, end))
+        if number < len(self._intervals) and self._intervals[number][0] == end:
+            end = self._intervals.pop(number)[1]
+        if number and self._intervals[number - 1][1] == start:
             number -= 1
-            start = self._gaps.pop(number)[0]
-        self._gaps.insert(number, (start, end))
+            start = self._intervals.pop(number)[0]
+        self._intervals.insert(number, (start, end))
 
 
 def rounded(nbytes: int) -> int:

@@ -54,7 +54,7 @@ def _cost(point: Mapping[str, Any], report: Mapping[str, Any]) -> list[str]:
 def what_if_table(report: Mapping[str, Any]) -> Table:
     table = _table("What if", "*change", "fits", "peak", "floor", "fastest", "step", "overhead")
     for row in report["what_if"]:
-        sizes = [format_size(row[key]) for key in ("peak_bytes", "floor_bytes", "fastest_bytes")]
+        sizes = [format_size(row[key]) for key in ("peak_bytes", "min_peak_bytes", "fastest_bytes")]
         fits = "yes" if row["fits"] else "NO"
         cells = [row["change"], fits, *sizes, format_seconds(row["step_seconds"]), f"{row['overhead']:.1%}"]
         _add(table, cells, "" if row["fits"] else "red")

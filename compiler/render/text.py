@@ -68,9 +68,12 @@ def _facts(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     peak, budget = report["peak_bytes"], report["budget_bytes"]
     share = f" ({peak / budget:.0%})" if budget else ""
     yield "peak", f"{format_size(peak)} of a budget of {format_size(budget)}{share}"
-    if lowered := report["lowered_bytes"]:
+    if lowered := report["compiled_bytes"]:
         yield "dry run", f"{format_size(lowered)} when the lowered step is replayed; forecast {peak / lowered - 1:+.1%}"
-    yield "range", f"{format_size(report['floor_bytes'])} (floor) to {format_size(report['fastest_bytes'])} (fastest)"
+    yield (
+        "range",
+        f"{format_size(report['min_peak_bytes'])} (floor) to {format_size(report['fastest_bytes'])} (fastest)",
+    )
     seconds = f"{format_seconds(report['step_seconds'])}, {report['overhead']:.1%} over the fastest plan"
     yield "step", f"{seconds} ({format_seconds(report['fastest_seconds'])})"
     if (gap := _gap(report)) is not None:

@@ -66,7 +66,7 @@ def _busy(timed: Iterable[Timing]) -> list[str]:
     disturbed = sum(not timing.undisturbed for timing in timed)
     if disturbed <= 3:
         return []
-    return [f"other programs kept getting in the way of {disturbed} kernels: calibrate again when the machine is idle"]
+    return [f"other programs saved getting in the way of {disturbed} kernels: calibrate again when the machine is idle"]
 
 
 def _compiled(device: str, quick: bool) -> Iterator[Sample]:

@@ -1,4 +1,4 @@
-"""What a rule is given and where it is kept: one operator, one short function from its call to its Work."""
+"""What a rule is given and where it is saved: one operator, one short function from its call to its Work."""
 
 from __future__ import annotations
 

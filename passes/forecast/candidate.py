@@ -13,7 +13,7 @@ OWN = "Inductor's own"
 @dataclass(frozen=True)
 class Candidate:
     plan: Plan
-    kept_bytes: int
+    saved_bytes: int
     """What it adds to the bytes that live at the turning point in every plan."""
     recompute_seconds: float
     seconds: float

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from autockpt.passes.forecast.arrays import Indexed
 from autockpt.passes.forecast.calls import Buffer, Call, Kernel, absorb, allocate
-from autockpt.passes.forecast.realize import materialise
+from autockpt.passes.forecast.realize import realize
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ def lower(ix: Indexed, sequence: Sequence[int], given: Iterable[int], outputs: I
     buffers, calls, started = allocate(ix, sequence, given, outputs)
     if fuse:
         absorb(ix, calls, buffers)
-        kernels = _fuse(materialise(ix, sequence, calls, buffers), buffers)
+        kernels = _fuse(realize(ix, sequence, calls, buffers), buffers)
     else:
         kernels = [_alone(ix, call) for call in calls]
     _launch(kernels, grouped=fuse and ix.on_cpu)

@@ -43,7 +43,7 @@ class _Formula:
         )
 
 
-def materialise(ix: Indexed, sequence: Sequence[int], calls: list[Call], buffers: list[Buffer]) -> list[Kernel]:
+def realize(ix: Indexed, sequence: Sequence[int], calls: list[Call], buffers: list[Buffer]) -> list[Kernel]:
     """Leave out pointwise values that stay formulas; their readers read what the formula reads."""
     present = set(sequence).difference(call.value for call in calls if call.code == VIEW)
     # Inductor lays out a pass for convolutions if it has one; a backward that recomputes none has not.

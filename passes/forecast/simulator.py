@@ -19,7 +19,7 @@ class Content(Enum):
 
     PARAMETER = "parameters"
     INPUT = "inputs"
-    KEPT = "kept"
+    SAVED = "saved"
     RECOMPUTED = "recomputed"
     GRADIENT = "gradients"
     OUTPUT = "outputs and their tangents"
@@ -60,8 +60,8 @@ class Forecast:
     at_peak: tuple[Live, ...]
     """Largest first; all parameters are one entry, and all inputs."""
     timeline: tuple[Moment, ...]
-    kept_bytes: int
-    given_bytes: int
+    saved_bytes: int
+    graph_input_bytes: int
     recompute_seconds: float
     forward_times: Times
     backward_times: Times
@@ -104,10 +104,10 @@ class Simulator:
         self._tangents = self._owners(v.name for v in graph.values if v.role is Role.TANGENT)
         self._outputs = self._owners(graph.forward_outputs) - self.givens
         self._required = [n for n, v in enumerate(graph.values) if self._runs_forward(v.name)]
-        self._given_bytes = graph.given_bytes
-        self._standing_bytes = graph.given_bytes + problem.standing_bytes
+        self._graph_input_bytes = graph.graph_input_bytes
+        self._standing_bytes = graph.graph_input_bytes + problem.standing_bytes
         self._forwards: dict[frozenset[str], tuple[Lowered, Replayed, int]] = {}
-        """Of what was kept last: plans that keep the same have the same forward."""
+        """Of what was saved last: plans that keep the same have the same forward."""
         self._last: tuple[Plan, tuple[Lowered, Replayed, int]] | None = None
         """The plan that was asked for last, and its backward."""
         self.clock = Clock.of(problem, self.ix)
@@ -146,7 +146,7 @@ class Simulator:
         runs: dict[str, int] = {}
         for name in plan.backward:
             runs[name] = runs.get(name, 0) + 1
-        once = required | plan.kept
+        once = required | plan.saved
         return sum(
             self.problem.seconds[name] * (count - (name not in once))
             for name, count in runs.items()
@@ -166,8 +166,8 @@ class Simulator:
             peak=peak,
             at_peak=self._at_peak(plan, passes[peak.in_backward], peak),
             timeline=tuple(timeline),
-            kept_bytes=sum(self.problem.graph.bytes_of(name) for name in plan.kept),
-            given_bytes=self._given_bytes,
+            saved_bytes=sum(self.problem.graph.bytes_of(name) for name in plan.saved),
+            graph_input_bytes=self._graph_input_bytes,
             recompute_seconds=self.recompute_seconds(plan),
             forward_times=forward_times,
             backward_times=backward_times,
@@ -185,16 +185,16 @@ class Simulator:
         return {owner for owner in owners if owner >= 0}
 
     def _forward(self, plan: Plan) -> tuple[Lowered, Replayed, int]:
-        if plan.kept not in self._forwards:
+        if plan.saved not in self._forwards:
             self._forwards.clear()
-            self._forwards[plan.kept] = self._lower_forward(plan)
-        return self._forwards[plan.kept]
+            self._forwards[plan.saved] = self._lower_forward(plan)
+        return self._forwards[plan.saved]
 
     def _lower_forward(self, plan: Plan) -> tuple[Lowered, Replayed, int]:
-        extra = self.problem.graph.cone(list(plan.kept)) - self.problem.graph.required_forward
+        extra = self.problem.graph.cone(list(plan.saved)) - self.problem.graph.required_forward
         more = [self.ix.index[name] for name in extra if self.problem.graph.by_name[name].role is Role.FORWARD]
         sequence: Sequence[int] = sorted([*self._required, *more]) if more else self._required
-        outputs = self._outputs | self._owners(plan.kept)
+        outputs = self._outputs | self._owners(plan.saved)
         lowered = lower(self.ix, sequence, self.givens, outputs, self._fuse)
         return lowered, replay(lowered, self.givens, set()), self._standing_bytes
 
@@ -205,13 +205,13 @@ class Simulator:
 
     def _lower_backward(self, plan: Plan) -> tuple[Lowered, Replayed, int]:
         ix, graph = self.ix, self.problem.graph
-        kept = self._owners(plan.kept)
+        saved = self._owners(plan.saved)
         held = self._outputs | self._tangents
-        start = list(dict.fromkeys([*self.givens, *self._tangents, *kept]))
+        start = list(dict.fromkeys([*self.givens, *self._tangents, *saved]))
         sequence = [ix.index[name] for name in plan.backward]
         outputs = [ix.index[name] for name in graph.backward_outputs]
         lowered = lower(ix, sequence, start, outputs, self._fuse)
-        waiting = sum(ix.nbytes[owner] for owner in self._outputs - kept)
+        waiting = sum(ix.nbytes[owner] for owner in self._outputs - saved)
         return lowered, replay(lowered, self.givens, held), self._standing_bytes + waiting
 
     def _live(self, lowered: Lowered, replayed: Replayed, base: int) -> int:
@@ -248,14 +248,14 @@ class Simulator:
         parameters = self.problem.graph.parameter_bytes
         given = [
             Live("parameters", parameters, Content.PARAMETER),
-            Live("inputs", self._given_bytes - parameters, Content.INPUT),
+            Live("inputs", self._graph_input_bytes - parameters, Content.INPUT),
         ]
         return [live for live in given if live.nbytes]
 
     def content(self, plan: Plan, name: str, is_output: bool, in_backward: bool, started: bool) -> Content:
         role = self.problem.graph.by_name[name].role
-        if name in plan.kept and (started or not in_backward):
-            return Content.KEPT
+        if name in plan.saved and (started or not in_backward):
+            return Content.SAVED
         if role is Role.TANGENT or (is_output and not in_backward):
             return Content.OUTPUT
         if is_output:

@@ -39,7 +39,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Story:
+class Timeline:
     launches: tuple[Launch, ...]
     """The forward's, then the backward's."""
     blocks: tuple[Block, ...]
@@ -58,13 +58,13 @@ class Story:
         return stacked
 
 
-def tell(simulator: Simulator, plan: Plan) -> Story:
+def tell(simulator: Simulator, plan: Plan) -> Timeline:
     launches = tuple(_launches(simulator, plan))
     forward, backward = simulator.both(plan)
     turn, end = sum(not launch.in_backward for launch in launches), len(launches) - 1
     before = [*_blocks(simulator, plan, forward, False, 0), *_scratch(simulator, forward, 0)]
     after = [*_blocks(simulator, plan, backward, True, turn), *_scratch(simulator, backward, turn)]
-    return Story(launches, (*_standing(simulator, end), *_joined(simulator, before, after, turn, end)))
+    return Timeline(launches, (*_standing(simulator, end), *_joined(simulator, before, after, turn, end)))
 
 
 def _launches(simulator: Simulator, plan: Plan) -> Iterator[Launch]:
@@ -128,7 +128,7 @@ def _joined(simulator: Simulator, before: list[Block], after: list[Block], turn:
 
 def _standing(simulator: Simulator, end: int) -> Iterator[Block]:
     graph = simulator.problem.graph
-    others = graph.given_bytes - graph.parameter_bytes
+    others = graph.graph_input_bytes - graph.parameter_bytes
     yield Block("parameters", graph.parameter_bytes, Content.PARAMETER, -1, end)
     yield Block("inputs", others, Content.INPUT, -1, end)
     yield Block("copies and scalars", simulator.problem.standing_bytes, Content.WORKSPACE, -1, end)

@@ -19,10 +19,10 @@ def verify_modules(joint: fx.GraphModule, plan: Plan, forward: fx.GraphModule, b
     planned = [targets[name] for name in plan.backward if callable(targets[name])]
     if written != planned:
         raise BrokenPlan(f"the backward has {len(written)} operations where the plan has {len(planned)}, or others")
-    # Sizes that depend on data cross by themselves, wherever a kept tensor has one.
+    # Sizes that depend on data cross by themselves, wherever a saved tensor has one.
     crossing = {n.name for n in backward.graph.nodes if n.op == "placeholder" and not is_number(n)}
     made: Callable[[str], bool] = lambda name: name in targets and callable(targets[name])  # noqa: E731
-    refuse({name for name in crossing if made(name)} - plan.kept, "reaches the backward but is not kept")
+    refuse({name for name in crossing if made(name)} - plan.saved, "reaches the backward but is not saved")
     in_backward = set(plan.backward)
     # What the forward writes to, batch statistics and the like, must not get lost.
     writes = [node.target for node in joint.graph.nodes if node.name not in in_backward and _is_mutable(node)]

@@ -110,7 +110,7 @@ def _leaves(arguments: tuple[Any, ...]) -> Iterable[Any]:
 
 
 def _kind(node: fx.Node, role: Role, storage: str) -> Kind:
-    if role.is_given:
+    if role.is_graph_input:
         return Kind.GIVEN
     if is_number(node):
         return Kind.SYMBOL

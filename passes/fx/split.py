@@ -17,10 +17,10 @@ class UnwritablePlan(Exception):
 def unroll(joint: fx.GraphModule, plan: Plan, num_forward_outputs: int) -> tuple[fx.GraphModule, tuple[str, ...]]:
     """The joint module with a node for every run of an operation, and the names of those of the backward.
 
-    torch takes a value either from the forward or from the backward. One that is kept and, later, computed again is
+    torch takes a value either from the forward or from the backward. One that is saved and, later, computed again is
     both, and so is one that is computed twice. Without either, the joint module as it is.
     """
-    if len(set(plan.backward)) == len(plan.backward) and plan.kept.isdisjoint(plan.backward):
+    if len(set(plan.backward)) == len(plan.backward) and plan.saved.isdisjoint(plan.backward):
         return joint, plan.backward
     nodes = {node.name: node for node in joint.graph.nodes}
     output = next(iter(joint.graph.find_nodes(op="output")))
@@ -32,7 +32,7 @@ def unroll(joint: fx.GraphModule, plan: Plan, num_forward_outputs: int) -> tuple
         if node.op != "output" and not _needs_tangents(node, made):
             made[node.name] = graph.node_copy(node, lambda source: made[source.name])
     given = {name for name, node in nodes.items() if node.op in ("placeholder", "get_attr")}
-    newest = {name: made[name] for name in given | plan.kept}
+    newest = {name: made[name] for name in given | plan.saved}
     sequence = []
     for name in plan.backward:
         if name not in nodes:

@@ -28,7 +28,7 @@ from torch.utils import _pytree as pytree
 from autockpt.cost_models import Work, work_of
 from autockpt.cost_models.formulas.rules import WITH_ARGUMENTS, Call
 from autockpt.cost_models.formulas.sums import dearest, sum_work, times
-from autockpt.cost_models.formulas.torch_operators import registered_flops, stand_in
+from autockpt.cost_models.formulas.torch_operators import fake_cuda, registered_flops
 from autockpt.cost_models.formulas.work_of import rule_of
 from autockpt.passes.fx.calls import Called, called_by, kernels_of, plain, spec_of, specs_in, values_of, writing
 from autockpt.passes.graph.joint import Kind
@@ -73,7 +73,7 @@ def _registered(call: Called, target: Any) -> Work | None:
 def _concrete(tree: Any) -> Any:
     def at_hint(leaf: Any) -> Any:
         if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided:
-            return stand_in(spec_of(leaf))
+            return fake_cuda(spec_of(leaf))
         return plain(leaf)
 
     return pytree.tree_map(at_hint, tree)

@@ -6,7 +6,7 @@ can be computed again. Found from reads and sizes alone.
 Where the forward is narrow: the moments at which few bytes lead from what has run to what is still to run.
 
 A network made of blocks is narrow between them and wide inside. Blocks are found from that, and from what lies between
-two waists repeating itself, never from the names of layers.
+two cut_points repeating itself, never from the names of layers.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def narrow_moments(nbytes: Sequence[int]) -> list[int]:
 
 
 _STEEP = 1.5
-"""Between two waists there are so many times the bytes of either."""
+"""Between two cut_points there are so many times the bytes of either."""
 _NOTHING = 0.01
 """Below this share of the widest moment all moments are equally narrow."""
 
@@ -102,32 +102,32 @@ Levels = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Waist:
+class CutPoint:
     position: int
     """Of the value in the graph after which it is narrow."""
     crossing: frozenset[str]
     """The storages that were made until then and are read afterwards, inputs aside."""
     operators: tuple[str, ...]
-    """What runs from this waist to the next."""
+    """What runs from this cut_point to the next."""
 
 
-def find_waists(graph: JointGraph) -> tuple[Waist, ...]:
+def find_cut_points(graph: JointGraph) -> tuple[CutPoint, ...]:
     """In order of the forward; moments that nothing crosses are none."""
     sequence = [v for v in graph.values if v.role is Role.FORWARD and v.name in graph.required_forward]
     found = lives(graph, sequence)
     moments = _valleys(_levels(graph, found, len(sequence)))
     position = {value.name: number for number, value in enumerate(graph.values)}
-    waists = []
+    cut_points = []
     for moment, following in zip(moments, [*moments[1:], len(sequence)], strict=True):
         crossing = frozenset(storage for storage, life in found.items() if life.born <= moment < life.reads[-1])
         operators = tuple(value.operator for value in sequence[moment + 1 : following + 1])
-        waists.append(Waist(position[sequence[moment].name], crossing, operators))
-    return tuple(waist for waist in waists if waist.crossing)
+        cut_points.append(CutPoint(position[sequence[moment].name], crossing, operators))
+    return tuple(cut_point for cut_point in cut_points if cut_point.crossing)
 
 
-def every_block(waists: Sequence[Waist]) -> tuple[Waist, ...]:
+def every_block(cut_points: Sequence[CutPoint]) -> tuple[CutPoint, ...]:
     """Waists one period apart, where what lies between them repeats: a block may be narrow inside, too."""
-    between = [waist.operators for waist in waists]
+    between = [cut_point.operators for cut_point in cut_points]
     count = len(between)
 
     def repeats(period: int) -> int:
@@ -135,9 +135,9 @@ def every_block(waists: Sequence[Waist]) -> tuple[Waist, ...]:
 
     period = max(range(1, count // 2 + 1), key=repeats, default=1)
     if count < 2 or not repeats(period):
-        return tuple(waists)
+        return tuple(cut_points)
     first = next(number for number in range(count - period) if between[number] == between[number + period])
-    return tuple(waists[first::period])
+    return tuple(cut_points[first::period])
 
 
 def _levels(graph: JointGraph, found: Mapping[str, Life], moments: int) -> Levels:

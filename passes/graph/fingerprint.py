@@ -1,7 +1,7 @@
 """A graph in one line for each value: enough to know it again, and to say where another one differs.
 
 Names, roles, operators, shapes and who reads whom. Not the lines of the model's source, which move without a change;
-not arguments that are no tensors, which change what is computed but not what may be kept; not the device, so that a
+not arguments that are no tensors, which change what is computed but not what may be saved; not the device, so that a
 plan made for a GPU that is not here is one for the GPU that is. No promise hangs on it: whatever the outline says, a
 plan is verified against the graph that it is to run.
 """

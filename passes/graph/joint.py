@@ -20,7 +20,7 @@ class Role(Enum):
     BACKWARD = "backward"
 
     @property
-    def is_given(self) -> bool:
+    def is_graph_input(self) -> bool:
         return self in (Role.PARAMETER, Role.INPUT, Role.TANGENT)
 
 
@@ -123,7 +123,7 @@ class JointGraph:
 
     @cached_property
     def required_forward(self) -> frozenset[str]:
-        """What the forward must run whatever is kept: the cone of its outputs and of its side effects."""
+        """What the forward must run whatever is saved: the cone of its outputs and of its side effects."""
         roots = [value.name for value in self.values if value.role is Role.FORWARD and Trait.MUTATES in value.traits]
         return self.cone([*self.forward_outputs, *roots])
 
@@ -167,7 +167,7 @@ class JointGraph:
         return sum(self.bytes[v.storage] for v in self.values if v.role is Role.PARAMETER and v.owns_bytes)
 
     @cached_property
-    def given_bytes(self) -> int:
+    def graph_input_bytes(self) -> int:
         """Parameters and inputs: live through the whole step."""
         owners = {v.storage for v in self.values if v.role in (Role.PARAMETER, Role.INPUT) and v.storage}
         return sum(self.bytes[owner] for owner in owners)

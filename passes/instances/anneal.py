@@ -38,7 +38,7 @@ def anneal(task: Task, again: Again, budget_bytes: int, iterations: int, seed: i
     state = Sequence(task, again)
     moves = Moves(state, random)
     step = max(task.step_seconds, 1e-300)
-    price = step / max(peak_bytes(task, task.keep_everything), 1)
+    price = step / max(peak_bytes(task, task.save_everything), 1)
     seconds, excess, highest = state.extra_seconds, *_excess(state, budget_bytes)
     best, lowest = (again, seconds) if highest <= 0 else (None, inf), (again, highest)
     for number in range(iterations):

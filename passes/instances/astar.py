@@ -57,7 +57,7 @@ def exact(task: Task, budget_bytes: int, most_states: int = 200_000) -> Again | 
 
 
 def _again(task: Task, state: State, parents: dict[State, tuple[State, int]]) -> Again:
-    runs: list[list[int]] = [[] for _ in task.keep_everything]
+    runs: list[list[int]] = [[] for _ in task.save_everything]
     while state in parents:
         before, operation = parents[state]
         if operation >= 0:
@@ -76,7 +76,7 @@ class States:
         live = moments(task)
         self._turn = turn
         loose = _mask(v for v in range(turn) if not task.stays[v])
-        self.costs = [inf if task.pinned[v] else float(task.costs[v]) for v in range(turn)]
+        self.costs = [inf if task.must_save[v] else float(task.costs[v]) for v in range(turn)]
         self._nbytes = task.nbytes[:turn].tolist()
         self._reads = [_mask(v for v in sources if v < turn) & loose for sources in task.reads]
         until = useful_until(task)

@@ -4,8 +4,8 @@ Views count as what they show. Parameters and inputs are no operations and are n
 operation that stays, and so do the forward's outputs, which never run again.
 
 What the backward must make itself is made in the task's backward, once, just before its first use: values that only
-the backward asks for, and those tagged to be recomputed. A mask that could be kept is not: the forward would make it
-at its very end. What reads something that cannot be kept does not run again.
+the backward asks for, and those tagged to be recomputed. A mask that could be saved is not: the forward would make it
+at its very end. What reads something that cannot be saved does not run again.
 
 An operation with several results that runs once is several operations, one for each result; the last of them runs, the
 others only make room. One that may run again is a single operation with all the bytes: so a task may hold more than the
@@ -39,7 +39,7 @@ class _Operation:
     reads: tuple[int, ...]
     nbytes: int = 0
     scratch: int = 0
-    pinned: bool = True
+    must_save: bool = True
     stays: bool = False
 
 
@@ -55,7 +55,7 @@ def task_of(problem: Problem, order: Sequence[str]) -> tuple[Task, Naming]:
         nbytes=np.array([o.nbytes for o in made], dtype=np.int64),
         reads=tuple(o.reads for o in made),
         turn=turn,
-        pinned=np.array([o.pinned for o in made], dtype=np.bool_),
+        must_save=np.array([o.must_save for o in made], dtype=np.bool_),
         stays=np.array([o.stays for o in made], dtype=np.bool_),
         scratch=np.array([o.scratch for o in made], dtype=np.int64),
     )
@@ -95,7 +95,7 @@ class _Reader:
             self.operations.append(_Operation((), handed))
 
     def _runs_once(self, names: tuple[str, ...]) -> bool:
-        banned = self._ends | set(self._problem.pinned)
+        banned = self._ends | set(self._problem.must_save)
         return not banned.isdisjoint(names) or not self._collapsed.late.isdisjoint(self._collapsed.read_by(names[0]))
 
     def _add(self, names: tuple[str, ...], once: bool) -> None:
@@ -103,7 +103,7 @@ class _Reader:
         owned = {name: self._graph.bytes[name] for name in names if self._graph.by_name[name].owns_bytes}
         scratch = (self._problem.workspace or {}).get(names[0], 0)
         stays = not self._ends.isdisjoint(names)
-        last = _Operation(names, sources, sum(owned.values()), scratch, pinned=once, stays=stays)
+        last = _Operation(names, sources, sum(owned.values()), scratch, must_save=once, stays=stays)
         if once and len(owned) > 1:
             *others, final = owned
             for name in others:

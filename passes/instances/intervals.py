@@ -1,9 +1,9 @@
-"""A task planned by the gap program: solve, replay exactly, lower the room where the replay is over, solve again.
+"""A task planned by the interval program: solve, replay exactly, lower the room where the replay is over, solve again.
 
 Moments are the operations. The room at a moment is the budget less what lives there in every plan of the class: the
 operation's own result, inputs and scratch, what the forward still reads, what the backward makes, and every forward
 value between its first and last own read in the backward. The first program's bound is therefore one for the class:
-forward once, kept values held to their last read, the others computed again once and held from first to last read.
+forward once, saved values held to their last read, the others computed again once and held from first to last read.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 from autockpt.passes.graph.arrays import Booleans, Floats, Integers
 from autockpt.passes.instances.task import Again, Task, live_bytes
 from autockpt.passes.intervals.program import lp_bound, solve
-from autockpt.passes.intervals.values import Gaps
+from autockpt.passes.intervals.values import Intervals
 
 _ROUNDS = 12
 
 
 @dataclass(frozen=True)
-class GapPlan:
+class IntervalPlan:
     again: Again | None
     """None where no round's plan fits."""
     bound_seconds: float
@@ -32,35 +32,35 @@ class GapPlan:
     """The plans of all rounds, fitting or not."""
 
 
-def gap_plan(task: Task, budget_bytes: int, limit_seconds: float = 5.0) -> GapPlan:
-    gaps, room = pose_gaps(task), budget_bytes - unavoidable_bytes(task).astype(np.float64)
+def interval_plan(task: Task, budget_bytes: int, limit_seconds: float = 5.0) -> IntervalPlan:
+    intervals, room = pose_intervals(task), budget_bytes - unavoidable_bytes(task).astype(np.float64)
     tried: list[Again] = []
-    bound, timed_out, kept = _bound(task, room, limit_seconds), False, None
+    bound, timed_out, saved = _bound(task, room, limit_seconds), False, None
     for _ in range(_ROUNDS):
-        answer = solve(gaps, room, limit_seconds, kept)
+        answer = solve(intervals, room, limit_seconds, saved)
         if answer is None:
             break
-        timed_out, kept = timed_out or answer.timed_out, answer.kept
+        timed_out, saved = timed_out or answer.timed_out, answer.saved
         again = just_in_time(task, answer.again)
         tried.append(again)
         over = _excess(task, again, budget_bytes)
         if not over.any():
-            return GapPlan(again, bound, timed_out, tuple(tried))
+            return IntervalPlan(again, bound, timed_out, tuple(tried))
         room -= over
-    return GapPlan(None, bound, timed_out, tuple(tried))
+    return IntervalPlan(None, bound, timed_out, tuple(tried))
 
 
 def _bound(task: Task, room: Floats, limit_seconds: float) -> float:
-    gaps = pose_gaps(task, earliest=True)
-    answer = solve(gaps, room, limit_seconds)
+    intervals = pose_intervals(task, earliest=True)
+    answer = solve(intervals, room, limit_seconds)
     if answer is not None:
         return answer.bound_seconds
     # No answer may only mean no time: the linear program tells.
-    lower = lp_bound(gaps, room)
+    lower = lp_bound(intervals, room)
     return inf if lower is None else lower
 
 
-def pose_gaps(task: Task, earliest: bool = False) -> Gaps:
+def pose_intervals(task: Task, earliest: bool = False) -> Intervals:
     """A value that only recomputations read is held to the first read of a reader, by default that reader's own.
 
     A reader may itself run again earlier, for one of its readers: `earliest` counts that too, which a bound has to.
@@ -76,8 +76,8 @@ def pose_gaps(task: Task, earliest: bool = False) -> Gaps:
             needed[value] = min([needed[reader] for reader in readers], default=turn)
     closes = np.where(demanded, first, soonest) if earliest else needed
     pairs = [(source, value) for value in range(turn) for source in task.reads[value]]
-    return Gaps(
-        seconds=np.where(task.pinned[:turn], np.inf, task.costs[:turn]),
+    return Intervals(
+        seconds=np.where(task.must_save[:turn], np.inf, task.costs[:turn]),
         nbytes=np.where(task.stays[:turn], 0.0, task.nbytes[:turn].astype(np.float64)),
         opens=forward_end(task) + 1,
         closes=np.minimum(closes, task.count) - 1,

@@ -56,6 +56,6 @@ def useful_until(task: Task) -> list[int]:
             value = ahead.pop()
             if value < task.turn and until[value] < 0 and not task.stays[value]:
                 until[value] = operation
-                if not task.pinned[value]:
+                if not task.must_save[value]:
                     ahead.extend(task.reads[value])
     return until

@@ -1,7 +1,7 @@
-"""The search for a fast plan of a `Task` that fits: the gap program, then what its class leaves out.
+"""The search for a fast plan of a `Task` that fits: the interval program, then what its class leaves out.
 
 1. Nothing runs again where everything fits. A small task goes to the exact search.
-2. The gap program gives a plan and the class bound.
+2. The interval program gives a plan and the class bound.
 3. Where its plan had to be tightened, a few plans are annealed, and the stage program takes the best of all that can be
    put together from their runs and those near the reads; a few times over.
 4. The stage program looks for anything faster further from the reads, less far where it ran out of time before.
@@ -19,7 +19,7 @@ from time import perf_counter
 from autockpt.passes.instances.anneal import anneal
 from autockpt.passes.instances.astar import TooLarge, exact
 from autockpt.passes.instances.bound import every_plan_bound
-from autockpt.passes.instances.intervals import gap_plan, just_in_time
+from autockpt.passes.instances.intervals import interval_plan, just_in_time
 from autockpt.passes.instances.stage_search import candidates, solve_stages
 from autockpt.passes.instances.task import Again, Task, extra_seconds, peak_bytes
 
@@ -39,12 +39,12 @@ class Search:
         self.task, self.budget_bytes, self.limit_seconds = task, budget_bytes, limit_seconds
         self.best: Again | None = None
         self.seconds = inf
-        self.lowest: Again = task.keep_everything
+        self.lowest: Again = task.save_everything
         self.class_bound: float | None = None
         self.proven = self.timed_out = False
 
     def run(self, hopeless: bool) -> None:
-        self._offer(self.task.keep_everything)
+        self._offer(self.task.save_everything)
         if self.best is not None:
             self.proven, self.class_bound = True, 0.0
         elif hopeless:
@@ -70,20 +70,20 @@ class Search:
             return False
         self.proven = True
         if self.best is None:
-            self._anneal([self.task.keep_everything])
+            self._anneal([self.task.save_everything])
         return True
 
     def _gaps_and_search(self) -> None:
-        gaps = gap_plan(self.task, self.budget_bytes, self.limit_seconds / 4)
-        self.class_bound, self.timed_out = gaps.bound_seconds, gaps.timed_out
-        self._offer(gaps.again)
+        intervals = interval_plan(self.task, self.budget_bytes, self.limit_seconds / 4)
+        self.class_bound, self.timed_out = intervals.bound_seconds, intervals.timed_out
+        self._offer(intervals.again)
         if (self.task.turn + 1) * (self.task.count - self.task.turn) > _LARGEST_GRID:
             return
-        if gaps.again is not None and len(gaps.tried) == 1:
-            self._stages(2, [gaps.again], self.limit_seconds / 4)
+        if intervals.again is not None and len(intervals.tried) == 1:
+            self._stages(2, [intervals.again], self.limit_seconds / 4)
             return
         everything = just_in_time(self.task, ~self.task.once[: self.task.turn])
-        self._breed([*gaps.tried[:1], *gaps.tried[-1:], everything])
+        self._breed([*intervals.tried[:1], *intervals.tried[-1:], everything])
         self._stages(2 if self.timed_out else 4, [], self.limit_seconds / 2)
 
     def _breed(self, starts: Sequence[Again]) -> None:
@@ -118,7 +118,7 @@ class TaskSolution:
     peak_bytes: int
     """Of the plan; where none fits, the lowest that was found."""
     class_bound_seconds: float | None
-    """No plan of the gap program's class has less extra; None where it was not asked."""
+    """No plan of the interval program's class has less extra; None where it was not asked."""
     every_plan_bound_seconds: float | None
     """No plan at all has less extra."""
     seconds: float

@@ -1,4 +1,4 @@
-"""A schedule as a set of runs, with the bytes live at every slot kept up to date as runs come and go.
+"""A schedule as a set of runs, with the bytes live at every slot saved up to date as runs come and go.
 
 A run (v, t) is forward operation v running again just before backward operation t. Any set of runs is a schedule: what
 a run reads is held from wherever it was made last. So adding or removing one changes only the lives of its own value

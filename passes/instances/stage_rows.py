@@ -128,7 +128,7 @@ class _Staged:
             self._fit(self._room_again(stage), [(column, self._bytes_again(value)), *beside])
 
     def _can_run(self, value: int, stage: int) -> bool:
-        return not self._task.pinned[value] and self._bytes_again(value) <= self._room_again(stage)
+        return not self._task.must_save[value] and self._bytes_again(value) <= self._room_again(stage)
 
     def _bytes_again(self, value: int) -> int:
         own = self._task.nbytes[value] + self._task.scratch[value]

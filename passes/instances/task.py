@@ -29,7 +29,7 @@ class Task:
     """The operations whose results each one reads, every one before it, each once."""
     turn: int
     """The first backward operation."""
-    pinned: Booleans
+    must_save: Booleans
     """May not run again."""
     stays: Booleans
     """Outputs of the step: held to the end once made."""
@@ -42,17 +42,17 @@ class Task:
         nbytes: Sequence[int],
         reads: Sequence[Sequence[int]],
         turn: int,
-        pinned: Sequence[int] = (),
+        must_save: Sequence[int] = (),
         stays: Sequence[int] = (),
     ) -> Task:
-        """From lists; `pinned` and `stays` are numbers of operations."""
+        """From lists; `must_save` and `stays` are numbers of operations."""
         every = np.arange(len(costs))
         return Task(
             costs=np.array(costs, dtype=np.float64),
             nbytes=np.array(nbytes, dtype=np.int64),
             reads=tuple(tuple(sorted(set(sources))) for sources in reads),
             turn=turn,
-            pinned=np.isin(every, list(pinned)) | (every >= turn),
+            must_save=np.isin(every, list(must_save)) | (every >= turn),
             stays=np.isin(every, list(stays)),
             scratch=np.zeros(len(costs), dtype=np.int64),
         )
@@ -64,7 +64,7 @@ class Task:
     @cached_property
     def once(self) -> Booleans:
         """Runs a single time: it may not run again, or its result is held to the end anyway."""
-        return np.logical_or(self.pinned, self.stays)
+        return np.logical_or(self.must_save, self.stays)
 
     @cached_property
     def step_seconds(self) -> float:
@@ -80,7 +80,7 @@ class Task:
         return tuple(map(tuple, readers))
 
     @property
-    def keep_everything(self) -> Again:
+    def save_everything(self) -> Again:
         return ((),) * (self.count - self.turn)
 
     def sequence(self, again: Again) -> list[int]:

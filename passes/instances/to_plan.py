@@ -1,4 +1,4 @@
-"""From what a task runs again back to a plan: kept is what the backward reads before it makes it, if it ever does."""
+"""From what a task runs again back to a plan: saved is what the backward reads before it makes it, if it ever does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def plan_of(problem: Problem, naming: Naming, again: Again) -> Plan:
         for operation in (*more, naming.turn + number):
             writer.run(naming.names[operation])
     writer.fetch(problem.graph.backward_outputs)
-    return Plan(frozenset(writer.kept), tuple(writer.backward))
+    return Plan(frozenset(writer.saved), tuple(writer.backward))
 
 
 def write_plan(problem: Problem, sequence: Sequence[str]) -> Plan:
@@ -26,7 +26,7 @@ def write_plan(problem: Problem, sequence: Sequence[str]) -> Plan:
     for name in _read_runs(problem, sequence):
         writer.run((name,))
     writer.fetch(problem.graph.backward_outputs)
-    return Plan(frozenset(writer.kept), tuple(writer.backward))
+    return Plan(frozenset(writer.saved), tuple(writer.backward))
 
 
 def _read_runs(problem: Problem, sequence: Sequence[str]) -> list[str]:
@@ -55,10 +55,10 @@ def _behind(problem: Problem, name: str) -> tuple[str, ...]:
 class _Writer:
     def __init__(self, problem: Problem) -> None:
         self._graph = problem.graph
-        self._at_hand = {value.name for value in problem.graph.values if value.role.is_given}
+        self._at_hand = {value.name for value in problem.graph.values if value.role.is_graph_input}
         self._views: dict[str, list[str]] = {}
         """Of each storage, as it is now."""
-        self.kept: set[str] = set()
+        self.saved: set[str] = set()
         self.backward: list[str] = []
 
     def run(self, names: tuple[str, ...]) -> None:
@@ -81,5 +81,5 @@ class _Writer:
                 self.backward.append(name)
                 self._views.setdefault(value.storage, []).append(name)
             else:
-                self.kept.add(name)
+                self.saved.add(name)
             self._at_hand.add(name)

@@ -13,12 +13,12 @@ class Collapsed:
         graph = problem.graph
         self._graph, self._values = graph, graph.by_name
         needed = graph.cone(sorted(graph.backward_reads))
-        early = graph.required_forward | graph.cone(sorted(needed & set(problem.pinned)))
+        early = graph.required_forward | graph.cone(sorted(needed & set(problem.must_save)))
         made = {v.name for v in graph.values if v.role is Role.FORWARD and v.kind is not Kind.VIEW}
-        parts = {name for name in made - problem.unkeepable if self.maker(name) in early}
+        parts = {name for name in made - problem.unsavable if self.maker(name) in early}
         self.early = frozenset((made & early) | parts)
-        """What the forward runs whatever is kept: for its outputs, and for what may not run in the backward."""
-        self.late = (made - self.early) | {name for name in problem.unkeepable if self._values[name].owns_bytes}
+        """What the forward runs whatever is saved: for its outputs, and for what may not run in the backward."""
+        self.late = (made - self.early) | {name for name in problem.unsavable if self._values[name].owns_bytes}
         """What the backward must make itself; some of it the forward makes, too, but may not hand over."""
 
     def maker(self, name: str) -> str:
@@ -39,7 +39,7 @@ class Collapsed:
             value = self._values[ahead.pop()]
             if value.kind is Kind.VIEW:
                 ahead.extend(value.inputs)
-            elif not value.role.is_given and value.name not in found:
+            elif not value.role.is_graph_input and value.name not in found:
                 found[value.name] = None
                 if value.storage and not value.owns_bytes:
                     ahead.append(value.storage)

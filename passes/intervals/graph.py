@@ -1,7 +1,7 @@
-"""A joint graph as a gap program: its values, its moments, and the bytes that a replayed plan holds besides.
+"""A joint graph as a interval program: its values, its moments, and the bytes that a replayed plan holds besides.
 
 Moments are the operations of the forward and then of the backward, in order; what is recomputed belongs to the
-backward operation that it is recomputed for. Views are their base. The room for kept values at a moment is the budget
+backward operation that it is recomputed for. Views are their base. The room for saved values at a moment is the budget
 less all that a replayed plan holds there besides them.
 """
 
@@ -17,13 +17,13 @@ from autockpt.passes.forecast.fuse import Lowered
 from autockpt.passes.forecast.simulator import Simulator
 from autockpt.passes.graph.arrays import Booleans, Floats, Integers
 from autockpt.passes.graph.joint import Kind, Role, Value
-from autockpt.passes.intervals.values import Gaps
+from autockpt.passes.intervals.values import Intervals
 from autockpt.passes.problem.plan import Plan, Problem
 from autockpt.passes.problem.unavoidable import unavoidable_bytes
 
 
-class GapGraph:
-    """The gaps of one problem with one order of its backward."""
+class IntervalGraph:
+    """The intervals of one problem with one order of its backward."""
 
     def __init__(self, problem: Problem, order: Sequence[str]) -> None:
         graph = problem.graph
@@ -42,7 +42,7 @@ class GapGraph:
         return bool(value.storage) and not value.owns_bytes
 
     @cached_property
-    def gaps(self) -> Gaps:
+    def intervals(self) -> Intervals:
         graph, count = self._problem.graph, len(self.names)
         ends = np.array([self._moment.get(name, self.turn - 1) for name in self.names])
         first = np.full(count, self.moments)
@@ -63,7 +63,7 @@ class GapGraph:
                 first[source] = min(first[source], self.moments - 1)
         reads = np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
         self._first_reads = first
-        return Gaps(
+        return Intervals(
             seconds=np.array([self._seconds(name) for name in self.names]),
             nbytes=np.array([self._nbytes(name) for name in self.names]),
             opens=ends + 1,
@@ -71,7 +71,7 @@ class GapGraph:
             closes=self._needed(first, reads) - 1,
             reads=reads,
             demanded=self._demanded(first),
-            traffic=np.array([self._problem.keep_seconds.get(name, 0.0) for name in self.names]),
+            traffic=np.array([self._problem.save_seconds.get(name, 0.0) for name in self.names]),
         )
 
     def _demanded(self, first: Integers) -> Booleans:
@@ -81,7 +81,7 @@ class GapGraph:
         return asked
 
     def _needed(self, first: Integers, reads: Integers) -> Integers:
-        """When a kept value has done its work: at its own first read, or when what is made from it is made again."""
+        """When a saved value has done its work: at its own first read, or when what is made from it is made again."""
         needed = first.tolist()
         later: list[int | None] = [None] * len(needed)
         for source, value in reads[np.lexsort((reads[:, 0], reads[:, 1]))][::-1].tolist():
@@ -95,18 +95,18 @@ class GapGraph:
         return np.array(needed)
 
     @cached_property
-    def surest_gaps(self) -> Gaps:
+    def surest_intervals(self) -> Intervals:
         """The same, each gap only as long as in every plan: what the backward does not read itself may be needed as
         soon as anything is that is made from it, however far down."""
-        gaps = self.gaps
+        intervals = self.intervals
         soonest = self._first_reads.tolist()
-        for source, value in gaps.reads[np.lexsort((gaps.reads[:, 0], gaps.reads[:, 1]))][::-1].tolist():
+        for source, value in intervals.reads[np.lexsort((intervals.reads[:, 0], intervals.reads[:, 1]))][::-1].tolist():
             soonest[source] = min(soonest[source], soonest[value])
         needed = np.where(self._first_reads < self.moments, self._first_reads, np.array(soonest, dtype=np.int64))
-        return replace(gaps, closes=np.where(needed < self.moments, needed, self.turn) - 1)
+        return replace(intervals, closes=np.where(needed < self.moments, needed, self.turn) - 1)
 
     def _seconds(self, name: str) -> float:
-        if name in self._problem.pinned:
+        if name in self._problem.must_save:
             return np.inf
         return self._problem.seconds[name] if name in self._problem.graph.required_forward else 0.0
 
@@ -114,18 +114,18 @@ class GapGraph:
         value = self._problem.graph.by_name[name]
         if value.kind is Kind.SYMBOL or name in self._problem.graph.output_storages:
             return 0.0
-        return np.inf if name in self._problem.unkeepable else float(self._problem.graph.bytes_of(name))
+        return np.inf if name in self._problem.unsavable else float(self._problem.graph.bytes_of(name))
 
     @cached_property
     def unavoidable(self) -> Floats:
         return unavoidable_bytes(self._problem, self._moment, self.turn, self.moments)
 
     def besides(self, simulator: Simulator, plan: Plan) -> tuple[Floats, Floats]:
-        """Of a replayed plan at each moment: bytes live in all, and those that are not kept values in their gaps."""
+        """Of a replayed plan at each moment: bytes live in all, and those that are not saved values in their intervals."""
         live = np.zeros(self.moments)
         for lowered, launches in simulator.launches(plan):
             self._spread(lowered, launches, live)
-        return live, live - self.held(plan.kept)
+        return live, live - self.held(plan.saved)
 
     def _spread(self, lowered: Lowered, launches: Sequence[int], live: Floats) -> None:
         """Each kernel counts for its own operation, or for the next of the pass that runs after it."""
@@ -139,12 +139,12 @@ class GapGraph:
             moment = at if by is role and at >= 0 else moment
             live[moment] = max(live[moment], launches[kernel.launch])
 
-    def held(self, kept: Iterable[str]) -> Floats:
-        """Bytes of kept values whose gap contains each moment."""
+    def held(self, saved: Iterable[str]) -> Floats:
+        """Bytes of saved values whose gap contains each moment."""
         change = np.zeros(self.moments + 1)
-        gaps = self.gaps
-        numbers = np.array(sorted(self._number[name] for name in kept), dtype=np.int64)
-        numbers = numbers[~gaps.free_to_keep[numbers]]
-        np.add.at(change, gaps.opens[numbers], gaps.nbytes[numbers])
-        np.add.at(change, gaps.closes[numbers] + 1, -gaps.nbytes[numbers])
+        intervals = self.intervals
+        numbers = np.array(sorted(self._number[name] for name in saved), dtype=np.int64)
+        numbers = numbers[~intervals.free_to_save[numbers]]
+        np.add.at(change, intervals.opens[numbers], intervals.nbytes[numbers])
+        np.add.at(change, intervals.closes[numbers] + 1, -intervals.nbytes[numbers])
         return np.cumsum(change)[:-1]

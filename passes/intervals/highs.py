@@ -48,7 +48,7 @@ def model(cost: Floats, least: Floats, most: Floats, matrix: Matrix, whole: bool
     return mathopt.Model.from_model_proto(proto)
 
 
-def options(most_nodes: int | None = None, **gaps: float) -> HighsOptionsProto:
-    """One thread and one seed; `gaps` are HiGHS's own names of what is near enough."""
+def options(most_nodes: int | None = None, **intervals: float) -> HighsOptionsProto:
+    """One thread and one seed; `intervals` are HiGHS's own names of what is near enough."""
     whole = {"threads": 1, "random_seed": 0} | ({} if most_nodes is None else {"mip_max_nodes": most_nodes})
-    return HighsOptionsProto(int_options=whole, double_options=gaps)
+    return HighsOptionsProto(int_options=whole, double_options=intervals)

@@ -1,6 +1,6 @@
-"""The gap program: which values to keep over the turn and which to compute again, as a small integer program.
+"""The interval program: which values to keep over the turn and which to compute again, as a small integer program.
 
-The gap of a forward value runs from its last use in the forward to its first in the backward. With `s` kept over the
+The gap of a forward value runs from its last use in the forward to its first in the backward. With `s` saved over the
 gap and `r` computed again, for every value v and every moment t:
 
     minimise   sum seconds[v] r[v] + traffic[v] s[v]
@@ -21,7 +21,7 @@ import numpy as np
 
 from autockpt.passes.graph.arrays import Booleans, Floats, Integers
 from autockpt.passes.intervals.linear import Program, Relaxed, Rows, solve_linear, solve_mixed
-from autockpt.passes.intervals.values import Choice, Gaps, Row, binding_rows, relevant, round_to_choice
+from autockpt.passes.intervals.values import Choice, Intervals, Row, binding_rows, relevant, round_to_choice
 
 _SCALE = 1e3
 """Seconds and bytes are scaled to at most this, far above the solver's tolerances."""
@@ -29,7 +29,7 @@ _SCALE = 1e3
 
 @dataclass(frozen=True)
 class Answer:
-    kept: Booleans
+    saved: Booleans
     again: Booleans
     seconds: float
     lp_seconds: float
@@ -41,26 +41,30 @@ class Answer:
 
 
 def solve(
-    gaps: Gaps, room: Floats, limit_seconds: float, start: Booleans | None = None, tolerance_seconds: float = 0.0
+    intervals: Intervals,
+    room: Floats,
+    limit_seconds: float,
+    start: Booleans | None = None,
+    tolerance_seconds: float = 0.0,
 ) -> Answer | None:
     """None where no choice fits `room`. `start` marks values to keep in a plan to begin with, if it fits.
 
     A choice within `tolerance_seconds` of the best is good enough.
     """
-    posed = _pose(gaps, room)
+    posed = _pose(intervals, room)
     relaxed = solve_linear(posed.program) if posed else None
     if posed is None or relaxed is None:
         return None
     lp_seconds, size = relaxed.objective / posed.scale, posed.values.size
-    best = _rounded(gaps, posed, relaxed, start)
+    best = _rounded(intervals, posed, relaxed, start)
     program = posed.program.fixed_by(relaxed, best.seconds * posed.scale) if best else posed.program
     if best and best.seconds - lp_seconds <= tolerance_seconds:
-        return Answer(best.kept, best.again, best.seconds, lp_seconds, lp_seconds, best.seconds <= lp_seconds, False)
+        return Answer(best.saved, best.again, best.seconds, lp_seconds, lp_seconds, best.seconds <= lp_seconds, False)
     mixed = solve_mixed(program, limit_seconds, tolerance_seconds * posed.scale)
     if mixed.values is not None:
-        again, kept = np.zeros(gaps.count, dtype=np.bool_), gaps.free_to_keep.copy()
-        again[posed.values], kept[posed.values] = mixed.values[:size] > 0.5, mixed.values[size:] > 0.5
-        found = Choice(kept, again, gaps.seconds_of(kept, again))
+        again, saved = np.zeros(intervals.count, dtype=np.bool_), intervals.free_to_save.copy()
+        again[posed.values], saved[posed.values] = mixed.values[:size] > 0.5, mixed.values[size:] > 0.5
+        found = Choice(saved, again, intervals.seconds_of(saved, again))
         best = found if best is None or found.seconds <= best.seconds else best
     if best is None:
         return None
@@ -69,21 +73,21 @@ def solve(
         if mixed.proven and not tolerance_seconds
         else min(max(lp_seconds, mixed.bound / posed.scale), best.seconds)
     )
-    return Answer(best.kept, best.again, best.seconds, lp_seconds, bound, mixed.proven, mixed.timed_out)
+    return Answer(best.saved, best.again, best.seconds, lp_seconds, bound, mixed.proven, mixed.timed_out)
 
 
-def lp_bound(gaps: Gaps, room: Floats) -> float | None:
+def lp_bound(intervals: Intervals, room: Floats) -> float | None:
     """Seconds that no plan of the class undercuts; None where no choice fits, not even in fractions."""
-    posed = _pose(gaps, room)
+    posed = _pose(intervals, room)
     relaxed = solve_linear(posed.program) if posed else None
     return relaxed.objective / posed.scale if posed and relaxed else None
 
 
-def _rounded(gaps: Gaps, posed: _Posed, relaxed: Relaxed, start: Booleans | None) -> Choice | None:
-    shares = np.zeros(gaps.count)
+def _rounded(intervals: Intervals, posed: _Posed, relaxed: Relaxed, start: Booleans | None) -> Choice | None:
+    shares = np.zeros(intervals.count)
     shares[posed.values] = relaxed.values[posed.values.size :]
     starts = [shares] if start is None else [shares, start.astype(np.float64)]
-    plans = [plan for given in starts if (plan := round_to_choice(gaps, posed.rows, given)) is not None]
+    plans = [plan for given in starts if (plan := round_to_choice(intervals, posed.rows, given)) is not None]
     return min(plans, key=lambda plan: plan.seconds, default=None)
 
 
@@ -96,40 +100,44 @@ class _Posed:
     scale: float
 
 
-def _pose(gaps: Gaps, room: Floats) -> _Posed | None:
-    rows = binding_rows(gaps, room)
+def _pose(intervals: Intervals, room: Floats) -> _Posed | None:
+    rows = binding_rows(intervals, room)
     if rows is None:
         return None
-    values = np.flatnonzero(relevant(gaps))
+    values = np.flatnonzero(relevant(intervals))
     size = values.size
-    column = np.full(gaps.count, -1)
+    column = np.full(intervals.count, -1)
     column[values] = np.arange(size)
-    cost, most = gaps.seconds[values], np.ones(2 * size)
+    cost, most = intervals.seconds[values], np.ones(2 * size)
     most[:size][np.isinf(cost)] = 0.0
-    most[size:][np.isinf(gaps.nbytes[values])] = 0.0
+    most[size:][np.isinf(intervals.nbytes[values])] = 0.0
     cost = np.where(np.isinf(cost), 0.0, cost)
-    hold = gaps.hold_seconds[values]
+    hold = intervals.hold_seconds[values]
     scale = _SCALE / max(float(cost.max(initial=0.0)), float(hold.max(initial=0.0)), 1e-300)
     build = Rows()
-    _demands(build, gaps, values)
-    _inputs(build, gaps, column, size)
+    _demands(build, intervals, values)
+    _inputs(build, intervals, column, size)
     for row in rows:
         members = row.members[column[row.members] >= 0]
-        unit = _SCALE / max(row.room, float(gaps.nbytes[members].max(initial=0.0)), 1.0)
-        build.add(size + column[members], gaps.nbytes[members] * unit, -np.inf, row.room * unit)
+        unit = _SCALE / max(row.room, float(intervals.nbytes[members].max(initial=0.0)), 1.0)
+        build.add(size + column[members], intervals.nbytes[members] * unit, -np.inf, row.room * unit)
     program = Program(np.concatenate([cost, hold]) * scale, np.zeros(2 * size), most, build)
     return _Posed(program, values, rows, scale)
 
 
-def _demands(build: Rows, gaps: Gaps, values: Integers) -> None:
+def _demands(build: Rows, intervals: Intervals, values: Integers) -> None:
     """r[v] + s[v] >= 1."""
-    asked = np.flatnonzero(gaps.demanded[values])
+    asked = np.flatnonzero(intervals.demanded[values])
     build.add_many(np.column_stack([asked, asked + values.size]), np.array([1.0, 1.0]), 1.0, np.inf)
 
 
-def _inputs(build: Rows, gaps: Gaps, column: Integers, size: int) -> None:
+def _inputs(build: Rows, intervals: Intervals, column: Integers, size: int) -> None:
     """r[u] + s[u] - r[v] >= 0, where v can run again and u is not there anyway."""
-    source, target = column[gaps.reads[:, 0]], column[gaps.reads[:, 1]]
-    live = (target >= 0) & ~gaps.free_to_keep[gaps.reads[:, 0]] & np.isfinite(gaps.seconds[gaps.reads[:, 1]])
+    source, target = column[intervals.reads[:, 0]], column[intervals.reads[:, 1]]
+    live = (
+        (target >= 0)
+        & ~intervals.free_to_save[intervals.reads[:, 0]]
+        & np.isfinite(intervals.seconds[intervals.reads[:, 1]])
+    )
     pairs = np.column_stack([source[live], source[live] + size, target[live]])
     build.add_many(pairs, np.array([1.0, 1.0, -1.0]), 0.0, np.inf)

@@ -1,8 +1,8 @@
-"""The gap program on a joint graph: solve, replay exactly, correct what the replay showed, solve again.
+"""The interval program on a joint graph: solve, replay exactly, correct what the replay showed, solve again.
 
-What a moment holds besides kept values depends on the plan: what is recomputed lives there, and what is fused does
+What a moment holds besides saved values depends on the plan: what is recomputed lives there, and what is fused does
 not. So each round takes the room from the last replay. A choice that does not fit with each value recomputed once is
-tried again with the waists of the forward rebuilt first and the rest from there (`schedule.py`). Where one round's plan
+tried again with the cut_points of the forward rebuilt first and the rest from there (`schedule.py`). Where one round's plan
 fits with space to spare and another's does not fit, the next is halfway between. Of all that fit the fastest is taken.
 """
 
@@ -18,9 +18,9 @@ from autockpt.passes.forecast.candidate import Candidate
 from autockpt.passes.forecast.simulator import Simulator
 from autockpt.passes.graph.arrays import Floats
 from autockpt.passes.graph.joint import Kind
-from autockpt.passes.intervals.graph import GapGraph
+from autockpt.passes.intervals.graph import IntervalGraph
 from autockpt.passes.intervals.program import Answer, lp_bound, solve
-from autockpt.passes.planners.two_level import waist_values
+from autockpt.passes.planners.two_level import cut_point_values
 from autockpt.passes.problem.plan import Problem
 
 _ROUNDS = 5
@@ -32,8 +32,8 @@ _USED = 0.995
 """A plan that uses so much of the budget needs no further round."""
 
 
-class GapSearch:
-    """Plans of the gap program's class for many budgets of one problem."""
+class IntervalSearch:
+    """Plans of the interval program's class for many budgets of one problem."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class GapSearch:
         limit_seconds: float,
     ) -> None:
         self._problem, self._simulator, self._make, self._fastest = problem, simulator, make, fastest
-        self._graph = GapGraph(problem, order)
+        self._graph = IntervalGraph(problem, order)
         self._limit_seconds = limit_seconds
         self._tolerance = _TOLERANCE * sum(problem.seconds.values())
         self._rounds = _ROUNDS if len(problem.graph.values) < _LARGE else _FEW_ROUNDS
@@ -55,7 +55,7 @@ class GapSearch:
 
     def bound_seconds(self, budget_bytes: int) -> float:
         """What no plan of the class has less of; infinite where the class has none that fits."""
-        found = lp_bound(self._graph.surest_gaps, budget_bytes - self._graph.unavoidable)
+        found = lp_bound(self._graph.surest_intervals, budget_bytes - self._graph.unavoidable)
         return np.inf if found is None else found
 
     @property
@@ -80,11 +80,11 @@ class GapSearch:
                 over, besides = besides, (besides + (self._besides_fastest if fits is None else fits)) / 2
                 continue
             self.timed_out |= answer.timed_out
-            kept = self._kept(answer)
-            if kept in seen:
+            saved = self._saved(answer)
+            if saved in seen:
                 break
-            seen.add(kept)
-            candidate, live, replayed = self._replay(kept, budget_bytes)
+            seen.add(saved)
+            candidate, live, replayed = self._replay(saved, budget_bytes)
             peak = int(live.max())
             if peak <= budget_bytes:
                 fits = besides
@@ -101,23 +101,23 @@ class GapSearch:
     def _solve(self, room: Floats) -> Answer | None:
         """All solutions share one limit, so that planning as a whole has one."""
         started = perf_counter()
-        answer = solve(self._graph.gaps, room, self._limit_seconds, None, self._tolerance)
+        answer = solve(self._graph.intervals, room, self._limit_seconds, None, self._tolerance)
         self._limit_seconds -= perf_counter() - started
         return answer
 
-    def _replay(self, kept: frozenset[str], budget_bytes: int) -> tuple[Candidate, Floats, Floats]:
-        """With each value recomputed once; or, where that does not fit and this is lower, the waists rebuilt first."""
-        candidate = self._make(kept, frozenset())
+    def _replay(self, saved: frozenset[str], budget_bytes: int) -> tuple[Candidate, Floats, Floats]:
+        """With each value recomputed once; or, where that does not fit and this is lower, the cut_points rebuilt first."""
+        candidate = self._make(saved, frozenset())
         live, besides = self._graph.besides(self._simulator, candidate.plan)
-        if live.max() <= budget_bytes or not self._waists - kept:
+        if live.max() <= budget_bytes or not self._cut_points - saved:
             return candidate, live, besides
-        again = self._make(kept, self._waists - kept)
+        again = self._make(saved, self._cut_points - saved)
         live_again, besides_again = self._graph.besides(self._simulator, again.plan)
         return (again, live_again, besides_again) if live_again.max() < live.max() else (candidate, live, besides)
 
     @cached_property
-    def _waists(self) -> frozenset[str]:
-        return waist_values(self._problem) - frozenset(self._problem.pinned)
+    def _cut_points(self) -> frozenset[str]:
+        return cut_point_values(self._problem) - frozenset(self._problem.must_save)
 
     @property
     def _besides_fastest(self) -> Floats:
@@ -125,11 +125,11 @@ class GapSearch:
             self._start = self._graph.besides(self._simulator, self._fastest.plan)[1]
         return self._start
 
-    def _kept(self, answer: Answer) -> frozenset[str]:
-        """What crosses: values that are kept and that the backward or a recomputation reads."""
-        gaps, names = self._graph.gaps, self._graph.names
-        read = gaps.demanded.copy()
-        read[gaps.reads[answer.again[gaps.reads[:, 1]], 0]] = True
-        crossing = np.flatnonzero(answer.kept & read & np.isfinite(gaps.nbytes))
+    def _saved(self, answer: Answer) -> frozenset[str]:
+        """What crosses: values that are saved and that the backward or a recomputation reads."""
+        intervals, names = self._graph.intervals, self._graph.names
+        read = intervals.demanded.copy()
+        read[intervals.reads[answer.again[intervals.reads[:, 1]], 0]] = True
+        crossing = np.flatnonzero(answer.saved & read & np.isfinite(intervals.nbytes))
         by_name = self._problem.graph.by_name
         return frozenset(names[number] for number in crossing if by_name[names[number]].kind is not Kind.SYMBOL)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import isqrt
 
 from autockpt.passes.forecast.simulator import Simulator
-from autockpt.passes.graph.cut_points import Waist, every_block, find_waists
+from autockpt.passes.graph.cut_points import CutPoint, every_block, find_cut_points
 from autockpt.passes.graph.joint import JointGraph, Role
 from autockpt.passes.planners.schedule import Scheduler, completed, keeping, orders
 from autockpt.passes.problem.plan import Plan, Problem
@@ -41,45 +41,45 @@ def _baseline(simulator: Simulator, name: str, plans: Sequence[Plan]) -> Baselin
     return Baseline(name, best, simulator.peak_bytes(best), simulator.recompute_seconds(best))
 
 
-def keep_everything(problem: Problem) -> Iterator[Plan]:
+def save_everything(problem: Problem) -> Iterator[Plan]:
     """Whatever the backward reads: a partition without recomputation."""
     return keeping(problem, problem.graph.backward_reads)
 
 
 def recompute_everything(problem: Problem) -> Iterator[Plan]:
-    """Only inputs, and what is pinned."""
+    """Only inputs, and what is must_save."""
     return keeping(problem, ())
 
 
-def keep_waists(problem: Problem) -> Iterator[Plan]:
-    return keeping(problem, _crossing(find_waists(problem.graph)))
+def save_cut_points(problem: Problem) -> Iterator[Plan]:
+    return keeping(problem, _crossing(find_cut_points(problem.graph)))
 
 
-def keep_blocks(problem: Problem) -> Iterator[Plan]:
+def save_blocks(problem: Problem) -> Iterator[Plan]:
     """What torch.utils.checkpoint around every block keeps."""
-    return keeping(problem, _crossing(every_block(find_waists(problem.graph))))
+    return keeping(problem, _crossing(every_block(find_cut_points(problem.graph))))
 
 
 def square_root(problem: Problem) -> Iterator[Plan]:
     """Segments of as many blocks as there are segments, each computed again as a whole (Chen 2016)."""
     graph = problem.graph
-    blocks = every_block(find_waists(graph))
+    blocks = every_block(find_cut_points(graph))
     borders = blocks[:: max(isqrt(len(blocks)), 1)]
-    kept = completed(problem, _crossing(borders))
+    saved = completed(problem, _crossing(borders))
     for order in orders(graph):
-        yield Scheduler(graph, list(_in_segments(graph, kept, borders, order)))(kept)
+        yield Scheduler(graph, list(_in_segments(graph, saved, borders, order)))(saved)
 
 
-def _crossing(waists: Iterable[Waist]) -> frozenset[str]:
-    return frozenset(name for waist in waists for name in waist.crossing)
+def _crossing(cut_points: Iterable[CutPoint]) -> frozenset[str]:
+    return frozenset(name for cut_point in cut_points for name in cut_point.crossing)
 
 
 def _in_segments(
-    graph: JointGraph, kept: frozenset[str], waists: Sequence[Waist], order: Sequence[str]
+    graph: JointGraph, saved: frozenset[str], cut_points: Sequence[CutPoint], order: Sequence[str]
 ) -> Iterator[str]:
     """The backward with all that it reads of a segment asked for when it first reads any."""
-    borders = [waist.position for waist in waists]
-    missing = (graph.required_forward & graph.backward_reads) - kept
+    borders = [cut_point.position for cut_point in cut_points]
+    missing = (graph.required_forward & graph.backward_reads) - saved
     segments: dict[str, int] = {}
     read: dict[int, list[str]] = {}
     for position, value in enumerate(graph.values):
@@ -93,9 +93,9 @@ def _in_segments(
 
 
 BASELINES: Mapping[str, Rule] = {
-    "keep everything": keep_everything,
+    "keep everything": save_everything,
     "recompute everything": recompute_everything,
-    "checkpoint every waist": keep_waists,
-    "checkpoint every block": keep_blocks,
+    "checkpoint every cut_point": save_cut_points,
+    "checkpoint every block": save_blocks,
     "square root": square_root,
 }

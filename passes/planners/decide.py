@@ -13,7 +13,7 @@ from autockpt.passes.graph.joint import JointGraph
 from autockpt.passes.planners.frontier import Frontier
 from autockpt.passes.problem.gc import no_collection
 from autockpt.passes.problem.layout import copied_bytes
-from autockpt.passes.problem.must_save import find_pins
+from autockpt.passes.problem.must_save import find_must_save
 from autockpt.passes.problem.optimality import Gap
 from autockpt.passes.problem.plan import CHECKED_MARGIN, Budget, Lowering, Outcome, Plan, Problem, Setup
 from autockpt.passes.problem.price import find_workspaces, price
@@ -29,13 +29,13 @@ class Look:
 
     candidate: Candidate = field(repr=False)
     forecast_bytes: int
-    lowered_bytes: int
+    compiled_bytes: int
     """Parameters and inputs included."""
 
     @property
     def needed_bytes(self) -> int:
         """With what a lowered step does not show either."""
-        return self.lowered_bytes + int(self.lowered_bytes * CHECKED_MARGIN) + _UNSEEN_BYTES
+        return self.compiled_bytes + int(self.compiled_bytes * CHECKED_MARGIN) + _UNSEEN_BYTES
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class Decision:
     """What lowering showed, plan by plan, in the order of looking; empty where nobody looked."""
 
     @property
-    def lowered_bytes(self) -> int | None:
+    def compiled_bytes(self) -> int | None:
         """The peak of this plan as it was lowered."""
-        return next((look.lowered_bytes for look in self.looks if look.candidate is self.candidate), None)
+        return next((look.compiled_bytes for look in self.looks if look.candidate is self.candidate), None)
 
     def instead(self, candidate: Candidate, budget_bytes: int, looks: tuple[Look, ...]) -> Decision:
         """The same question, answered by another of its plans."""
@@ -83,7 +83,7 @@ class Decision:
         )
 
     @property
-    def floor_bytes(self) -> int:
+    def min_peak_bytes(self) -> int:
         """The lowest peak of all plans in question; looked for when first asked."""
         return self.frontier.peak_bytes(self.frontier.lowest)
 
@@ -125,12 +125,12 @@ def pose(graph: JointGraph, setup: Setup, measured: Mapping[str, float] | None =
     return Problem(
         graph=graph,
         seconds=price(graph, setup.device, setup.lowering, measured),
-        pinned=find_pins(graph, setup.lowering),
+        must_save=find_must_save(graph, setup.lowering),
         lowering=setup.lowering,
         workspace=find_workspaces(graph, setup.threads),
         standing_bytes=copied_bytes(graph, setup.lowering) + _UNSEEN_BYTES,
         margin=setup.margin if setup.lowering is Lowering.INDUCTOR else 0.0,
-        # A kept byte is written once and read once more than one that stays inside a kernel; unfused, all are.
+        # A saved byte is written once and read once more than one that stays inside a kernel; unfused, all are.
         seconds_per_byte=2.0 / setup.device.bytes_per_second if setup.lowering is Lowering.INDUCTOR else 0.0,
         device=setup.device,
     )
@@ -141,7 +141,7 @@ def resolve(budget: Budget, frontier: Frontier) -> int:
     if budget.total_bytes is not None:
         return budget.total_bytes
     if budget.free_bytes is not None:
-        return budget.free_bytes + frontier.problem.graph.given_bytes
+        return budget.free_bytes + frontier.problem.graph.graph_input_bytes
     assert budget.fraction is not None
     fastest = frontier.peak_bytes(frontier.fastest)
     if budget.fraction == 1.0:

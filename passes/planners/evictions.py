@@ -21,7 +21,7 @@ from autockpt.passes.graph.joint import Kind, Role
 from autockpt.passes.instances.to_plan import write_plan
 from autockpt.passes.problem.plan import Plan, Problem
 
-_GOES = (Content.KEPT, Content.RECOMPUTED)
+_GOES = (Content.SAVED, Content.RECOMPUTED)
 _WAYS = 3
 """Groups of values that are tried in each step; the one that leaves the lowest peak goes."""
 _SHARE = 0.01
@@ -47,7 +47,7 @@ class Evictor:
             value = self._values[name]
             if value.kind is Kind.VIEW:
                 found.update(dict.fromkeys(self._bases(value.inputs)))
-            elif not value.role.is_given and value.kind is not Kind.SYMBOL:
+            elif not value.role.is_graph_input and value.kind is not Kind.SYMBOL:
                 found[name] = None
         return tuple(found)
 
@@ -98,7 +98,7 @@ class Evictor:
             wanted = ahead.pop()
             if wanted in found:
                 continue
-            if wanted in self._problem.pinned:
+            if wanted in self._problem.must_save:
                 return None
             found[wanted] = None
             ahead += [

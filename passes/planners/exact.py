@@ -25,14 +25,14 @@ class SmallSearch:
     def __init__(self, problem: Problem, order: Sequence[str]) -> None:
         self._problem = problem
         self._task, self._naming = task_of(problem, order)
-        self._given_bytes = problem.graph.given_bytes + problem.standing_bytes
+        self._graph_input_bytes = problem.graph.graph_input_bytes + problem.standing_bytes
 
     @staticmethod
     def of(problem: Problem, order: Sequence[str]) -> SmallSearch | None:
         """None where the graph is not small."""
         values = problem.graph.values
         forward = sum(value.role is Role.FORWARD for value in values)
-        # Several results of one operation, and masks that could be kept, a task counts too high.
+        # Several results of one operation, and masks that could be saved, a task counts too high.
         rough = any(_is_rough(problem, value) for value in values if value.role is Role.FORWARD)
         large = len(values) > _MOST_VALUES or forward > 2 * _MOST
         if large or rough or problem.lowering is not Lowering.EAGER or problem.margin:
@@ -43,7 +43,7 @@ class SmallSearch:
     def __call__(self, budget_bytes: int) -> tuple[Plan | None, bool]:
         """The fastest plan that fits, if there is one, and whether that is proven."""
         try:
-            again = exact(self._task, budget_bytes - self._given_bytes, _STATES)
+            again = exact(self._task, budget_bytes - self._graph_input_bytes, _STATES)
         except TooLarge:
             return None, False
         return (plan_of(self._problem, self._naming, again) if again is not None else None), True
@@ -51,21 +51,21 @@ class SmallSearch:
     def lowest(self, known_bytes: int) -> Plan | None:
         """The lowest peak there is, by halving from one that is reached; None where a proof takes too long."""
         best: Plan | None = None
-        low, high = self._given_bytes, known_bytes
+        low, high = self._graph_input_bytes, known_bytes
         while low < high:
             middle = (low + high) // 2
             try:
-                again = exact(self._task, middle - self._given_bytes, _STATES)
+                again = exact(self._task, middle - self._graph_input_bytes, _STATES)
             except TooLarge:
                 return None
             if again is None:
                 low = middle + 1
             else:
                 best = plan_of(self._problem, self._naming, again)
-                high = self._given_bytes + peak_bytes(self._task, again)
+                high = self._graph_input_bytes + peak_bytes(self._task, again)
         return best
 
 
 def _is_rough(problem: Problem, value: Value) -> bool:
     late = value.owns_bytes and value.name not in problem.graph.required_forward
-    return value.kind is Kind.PART or (late and value.name not in problem.unkeepable)
+    return value.kind is Kind.PART or (late and value.name not in problem.unsavable)

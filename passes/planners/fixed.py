@@ -63,16 +63,16 @@ def _outcome(needed_bytes: int, cap: int) -> Outcome:
 
 def _candidate(frontier: Frontier, plan: Plan) -> Candidate:
     problem, graph = frontier.problem, frontier.problem.graph
-    kept_bytes = sum(graph.bytes_of(name) for name in plan.kept if name not in graph.output_storages)
+    saved_bytes = sum(graph.bytes_of(name) for name in plan.saved if name not in graph.output_storages)
     seconds = frontier.simulator.recompute_seconds(plan)
-    return Candidate(plan, kept_bytes, seconds, seconds + problem.keeping_seconds(plan.kept), GIVEN)
+    return Candidate(plan, saved_bytes, seconds, seconds + problem.saving_seconds(plan.saved), GIVEN)
 
 
 def _verify(problem: Problem, plan: Plan) -> None:
     """All that is asked of our own plans, and what they cannot get wrong."""
     graph = problem.graph
     for name in plan.backward:
-        if graph.by_name[name].role.is_given:
+        if graph.by_name[name].role.is_graph_input:
             raise BrokenPlan(f"`{name}` is given and cannot be computed")
     verify(problem, plan)
     _check_reads(graph, plan)

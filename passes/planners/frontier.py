@@ -1,6 +1,6 @@
 """The plans in question, and which of them is taken for a budget.
 
-Cuts at every price that matters; the gap program at a ladder of budgets; ways down from two of the cuts, one eviction
+Cuts at every price that matters; the interval program at a ladder of budgets; ways down from two of the cuts, one eviction
 after the other; nested plans below the block floor. All of these depend on the graph alone, never on the budget, and
 the fastest plan of all that fit is taken, so a larger budget never gives a slower plan. Most of them are never made: a
 rung whose bound is no better than what is at hand cannot help, nor can a way that is slower already.
@@ -14,7 +14,7 @@ from math import inf
 
 from autockpt.passes.forecast.candidate import Candidate
 from autockpt.passes.forecast.simulator import Simulator
-from autockpt.passes.intervals.search import GapSearch
+from autockpt.passes.intervals.search import IntervalSearch
 from autockpt.passes.planners.cuts import Hull
 from autockpt.passes.planners.evictions import Way
 from autockpt.passes.planners.exact import SmallSearch
@@ -23,9 +23,9 @@ from autockpt.passes.planners.two_level import Nest, nests
 from autockpt.passes.problem.plan import Plan, Problem
 from autockpt.passes.problem.unavoidable import standing_bytes
 
-PLANNERS = ("auto", "gap_program", "min_cut", "keep_everything")
-"""By what they add to the one after them: exact search and nested plans, the gap program, cuts. The last plans nothing:
-whatever the backward reads is kept, to compare with."""
+PLANNERS = ("auto", "interval_program", "min_cut", "save_everything")
+"""By what they add to the one after them: exact search and nested plans, the interval program, cuts. The last plans nothing:
+whatever the backward reads is saved, to compare with."""
 
 _RUNGS = 20
 """Of the ladder of budgets, from the fastest plan's peak down to what no plan can avoid."""
@@ -56,24 +56,24 @@ class Frontier:
 
     @cached_property
     def hull(self) -> Hull:
-        return Hull(self.problem, lambda kept: self._candidate(self._scheduler(kept), "cut"))
+        return Hull(self.problem, lambda saved: self._candidate(self._scheduler(saved), "cut"))
 
     @cached_property
     def fastest(self) -> Candidate:
-        return self._everything if self._planner == "keep_everything" else self.hull.cuts[0]
+        return self._everything if self._planner == "save_everything" else self.hull.cuts[0]
 
     @cached_property
     def _everything(self) -> Candidate:
         return self.priced(completed(self.problem, self.problem.graph.backward_reads), "keep everything")
 
-    def priced(self, kept: frozenset[str], method: str) -> Candidate:
+    def priced(self, saved: frozenset[str], method: str) -> Candidate:
         """What somebody else would keep, as one of these plans."""
-        return self._candidate(self._scheduler(kept), method)
+        return self._candidate(self._scheduler(saved), method)
 
     @cached_property
     def lowest(self) -> Candidate:
         """The candidate with the lowest peak; the fastest of those."""
-        if self._planner == "keep_everything":
+        if self._planner == "save_everything":
             return self.fastest
         if self._small is not None and (plan := self._small.lowest(self.peak_bytes(self.fastest))):
             return self._candidate(plan, "exact")
@@ -89,7 +89,7 @@ class Frontier:
     @property
     def lowest_known(self) -> Candidate:
         """Lower still, where a search for some budget came by a lower one."""
-        if self._planner == "keep_everything":
+        if self._planner == "save_everything":
             return self.fastest
         return min((self.lowest, *self._known()), key=self._by_peak)
 
@@ -100,7 +100,7 @@ class Frontier:
         """The fastest candidate whose peak fits."""
         if self.peak_bytes(self.fastest) <= budget_bytes:
             return self.fastest
-        if self._planner == "keep_everything":
+        if self._planner == "save_everything":
             return None
         if self._planner == "min_cut":
             return self._from_cuts(budget_bytes)
@@ -116,7 +116,7 @@ class Frontier:
             if self._cannot_beat(best, rung):
                 break
             best = _faster(best, self._climb(rung))
-        if self._planner == "gap_program":
+        if self._planner == "interval_program":
             return best
         for way in self._ways:
             best = _faster(best, way.first_within(budget_bytes, best.seconds if best else inf))
@@ -127,9 +127,9 @@ class Frontier:
         return self.hull.bound_seconds(budget_bytes - self._standing_bytes)
 
     def class_bound_seconds(self, budget_bytes: int) -> float:
-        """What no plan of the gap program's class has less of: the forward once, what is recomputed once."""
+        """What no plan of the interval program's class has less of: the forward once, what is recomputed once."""
         if budget_bytes not in self._bounds:
-            self._bounds[budget_bytes] = self.gap_search.bound_seconds(budget_bytes)
+            self._bounds[budget_bytes] = self.interval_search.bound_seconds(budget_bytes)
         return max(self._bounds[budget_bytes], self.bound_seconds(budget_bytes))
 
     def next_faster_bytes(self, candidate: Candidate) -> int | None:
@@ -153,29 +153,29 @@ class Frontier:
     @property
     def timed_out(self) -> bool:
         """Whether a solver's time limit had a say: another run may then find another plan."""
-        return "gap_search" in vars(self) and self.gap_search.timed_out
+        return "interval_search" in vars(self) and self.interval_search.timed_out
 
     @cached_property
-    def gap_search(self) -> GapSearch:
-        return GapSearch(
+    def interval_search(self) -> IntervalSearch:
+        return IntervalSearch(
             self.problem,
             self._order,
             self.simulator,
-            lambda kept, durable: self._candidate(self._scheduler(kept, durable), "gap program"),
+            lambda saved, durable: self._candidate(self._scheduler(saved, durable), "interval program"),
             self.fastest,
             self._solve_seconds,
         )
 
     def _rungs_below(self, budget_bytes: int) -> Iterator[int]:
         """Budgets of the ladder, the highest that is not above this one first."""
-        top, bottom = self.peak_bytes(self.fastest), self.gap_search.least_bytes
+        top, bottom = self.peak_bytes(self.fastest), self.interval_search.least_bytes
         count = _RUNGS if len(self.problem.graph.values) < _LARGE else _RUNGS // 4
         rungs = (bottom + (top - bottom) * rung // count for rung in range(count - 1, -1, -1))
         return (rung for rung in rungs if rung <= budget_bytes)
 
     def _climb(self, rung: int) -> Candidate | None:
         if rung not in self._climbed:
-            found = self.gap_search(rung)
+            found = self.interval_search(rung)
             self._climbed[rung] = found[0] if found else None
             if found:
                 self._peaks[found[0].plan] = found[1]
@@ -188,15 +188,15 @@ class Frontier:
 
     def _from_cuts(self, budget_bytes: int) -> Candidate | None:
         room = budget_bytes - self._standing_bytes
-        fitting = (cut for cut in self.hull.cuts if cut.kept_bytes <= room and self.peak_bytes(cut) <= budget_bytes)
+        fitting = (cut for cut in self.hull.cuts if cut.saved_bytes <= room and self.peak_bytes(cut) <= budget_bytes)
         return next(fitting, None)
 
     def _from_nests(self, budget_bytes: int, best: Candidate | None) -> Candidate | None:
         """The fastest nested plan that fits, if it is faster than the best."""
         room, known = budget_bytes - self._standing_bytes, best.seconds if best else inf
-        likely = [(self._added_bytes(nest.kept), nest) for nest in self._nests]
+        likely = [(self._added_bytes(nest.saved), nest) for nest in self._nests]
         likely = [(size, nest) for size, nest in likely if size <= room and self.hull.bound_seconds(size) < known]
-        plans = sorted((self._nest(nest) for _, nest in likely), key=lambda c: (c.seconds, c.kept_bytes))
+        plans = sorted((self._nest(nest) for _, nest in likely), key=lambda c: (c.seconds, c.saved_bytes))
         faster = (candidate for candidate in plans if candidate.seconds < known)
         return next((candidate for candidate in faster if self.peak_bytes(candidate) <= budget_bytes), None)
 
@@ -214,21 +214,21 @@ class Frontier:
 
     @cached_property
     def _nests(self) -> tuple[Nest, ...]:
-        return tuple(nests(self.problem, self.fastest.plan.kept, self.hull.cuts[-1].plan.kept))
+        return tuple(nests(self.problem, self.fastest.plan.saved, self.hull.cuts[-1].plan.saved))
 
     def _nest(self, nest: Nest) -> Candidate:
         if nest not in self._nested:
-            self._nested[nest] = self._candidate(self._scheduler(nest.kept, nest.durable), "nested")
+            self._nested[nest] = self._candidate(self._scheduler(nest.saved, nest.durable), "nested")
         return self._nested[nest]
 
     def _candidate(self, plan: Plan, method: str) -> Candidate:
-        kept_bytes = self._added_bytes(plan.kept)
+        saved_bytes = self._added_bytes(plan.saved)
         seconds = self.simulator.recompute_seconds(plan)
-        return Candidate(plan, kept_bytes, seconds, seconds + self.problem.keeping_seconds(plan.kept), method)
+        return Candidate(plan, saved_bytes, seconds, seconds + self.problem.saving_seconds(plan.saved), method)
 
-    def _added_bytes(self, kept: frozenset[str]) -> int:
+    def _added_bytes(self, saved: frozenset[str]) -> int:
         graph = self.problem.graph
-        return sum(graph.bytes_of(name) for name in kept if name not in graph.output_storages)
+        return sum(graph.bytes_of(name) for name in saved if name not in graph.output_storages)
 
 
 def _faster(one: Candidate | None, other: Candidate | None) -> Candidate | None:

@@ -41,9 +41,9 @@ def settle(decision: Decision, budget: Budget, look: Callable[[Plan], int], roun
         candidate = _next(frontier, cap, looks, is_last=len(looks) == rounds - 1)
     fitting = [seen for seen in looks if seen.needed_bytes <= cap]
     if fitting:
-        best = min(fitting, key=lambda seen: (seen.candidate.seconds, seen.lowered_bytes))
+        best = min(fitting, key=lambda seen: (seen.candidate.seconds, seen.compiled_bytes))
     else:
-        best = min(looks, key=lambda seen: seen.lowered_bytes)
+        best = min(looks, key=lambda seen: seen.compiled_bytes)
         if budget.fraction is not None:
             # A share of the way between two forecasts: where the lower end was too low, the share is of a truer way.
             cap = best.needed_bytes

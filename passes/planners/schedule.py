@@ -1,4 +1,4 @@
-"""Kept values -> Plan: the backward in order, every missing value recomputed just before its first use.
+"""SavedTensor values -> Plan: the backward in order, every missing value recomputed just before its first use.
 
 Values that somebody else would save -> plans that are allowed to us.
 """
@@ -60,9 +60,9 @@ def _leaves(graph: JointGraph) -> frozenset[str]:
     return frozenset(leaves)
 
 
-def schedule(graph: JointGraph, kept: Iterable[str], order: Sequence[str]) -> Plan:
+def schedule(graph: JointGraph, saved: Iterable[str], order: Sequence[str]) -> Plan:
     """The plan that keeps these values and recomputes the rest just in time, each once."""
-    return Scheduler(graph, order)(kept)
+    return Scheduler(graph, order)(saved)
 
 
 _ORDINARY = 2
@@ -70,7 +70,7 @@ _DURABLE = 1
 
 
 class Scheduler:
-    """Turns many kept sets of one graph into plans.
+    """Turns many saved sets of one graph into plans.
 
     What is missing is recomputed just before its first use, and held to its last. With `durable` values, a missing
     segment is rebuilt in two steps: a value survives its own recomputation unless a durable one stands between it and
@@ -81,13 +81,13 @@ class Scheduler:
         self._names = [value.name for value in graph.values]
         self._position = {name: number for number, name in enumerate(self._names)}
         self._inputs = [tuple(self._position[name] for name in value.inputs) for value in graph.values]
-        self._given = [value.role.is_given for value in graph.values]
+        self._given = [value.role.is_graph_input for value in graph.values]
         self._order = [self._position[name] for name in (*order, *graph.backward_outputs)]
 
-    def __call__(self, kept: Iterable[str], durable: Iterable[str] = ()) -> Plan:
-        kept = frozenset(kept)
+    def __call__(self, saved: Iterable[str], durable: Iterable[str] = ()) -> Plan:
+        saved = frozenset(saved)
         available = list(self._given)
-        for name in kept:
+        for name in saved:
             available[self._position[name]] = True
         lasting = frozenset(self._position[name] for name in durable)
         fetch = self._fetch_in_steps if lasting else self._fetch
@@ -95,7 +95,7 @@ class Scheduler:
         for number in self._order:
             if not available[number]:
                 backward.extend(fetch(number, available, lasting))
-        return Plan(kept, tuple(self._names[number] for number in backward))
+        return Plan(saved, tuple(self._names[number] for number in backward))
 
     def _fetch(self, number: int, available: list[bool], _: frozenset[int]) -> list[int]:
         """This value and all that is missing for it, in the order of the graph."""
@@ -118,17 +118,17 @@ class Scheduler:
             available[found] = level <= reach[found]
             onward = min(level, reach[found])
             for source in self._inputs[found]:
-                # Kept and given values are not in the way of anything: they were there before.
+                # SavedTensor and given values are not in the way of anything: they were there before.
                 if source < found and onward > reach.get(source, 0):
                     reach[source] = onward
         return missing
 
 
 def keeping(problem: Problem, names: Collection[str]) -> Iterator[Plan]:
-    """Plans that keep these values, or what they are views of or computed from where they may not be kept."""
-    kept = completed(problem, names)
+    """Plans that keep these values, or what they are views of or computed from where they may not be saved."""
+    saved = completed(problem, names)
     for order in orders(problem.graph):
-        yield Scheduler(problem.graph, order)(kept)
+        yield Scheduler(problem.graph, order)(saved)
 
 
 def orders(graph: JointGraph) -> list[tuple[str, ...]]:
@@ -140,25 +140,25 @@ def orders(graph: JointGraph) -> list[tuple[str, ...]]:
 
 
 def completed(problem: Problem, names: Collection[str]) -> frozenset[str]:
-    """Of these values those that the backward has use for, and what is pinned on the way to them."""
-    wanted = _keepable(problem, names)
-    kept: set[str] = set()
+    """Of these values those that the backward has use for, and what is must_save on the way to them."""
+    wanted = _savable(problem, names)
+    saved: set[str] = set()
     seen: set[str] = set()
     stack = sorted(problem.demanded)
     while stack:
         name = stack.pop()
         value = problem.graph.by_name[name]
-        if name in seen or value.role.is_given:
+        if name in seen or value.role.is_graph_input:
             continue
         seen.add(name)
-        if name in wanted or (name in problem.pinned and name not in problem.unkeepable):
-            kept.add(name)
+        if name in wanted or (name in problem.must_save and name not in problem.unsavable):
+            saved.add(name)
         else:
             stack.extend(value.inputs)
-    return frozenset(kept)
+    return frozenset(saved)
 
 
-def _keepable(problem: Problem, names: Collection[str]) -> set[str]:
+def _savable(problem: Problem, names: Collection[str]) -> set[str]:
     values = problem.graph.by_name
     found: set[str] = set()
     seen: set[str] = set()
@@ -168,7 +168,7 @@ def _keepable(problem: Problem, names: Collection[str]) -> set[str]:
         if name in seen or values[name].role is not Role.FORWARD:
             continue
         seen.add(name)
-        if name in problem.unkeepable:
+        if name in problem.unsavable:
             stack.extend([values[name].storage] if values[name].storage not in ("", name) else values[name].inputs)
         else:
             found.add(name)

@@ -1,11 +1,11 @@
-"""Plans below the block floor: few waists kept, the others rebuilt from further back, what lies between twice.
+"""Plans below the block floor: few cut_points saved, the others rebuilt from further back, what lies between twice.
 
-With m waists kept out of n, the segment between two of them is computed again as a whole when its backward begins,
-but only its durable values are held; each block of it is computed once more from there. Kept and held bytes together
+With m cut_points saved out of n, the segment between two of them is computed again as a whole when its backward begins,
+but only its durable values are held; each block of it is computed once more from there. SavedTensor and held bytes together
 are least near m = √n, and so grow no faster than the square root of depth. Where much crosses every moment, as the
-skips of a U-Net do, a waist is too wide to be kept whole: then every so many of the values that cross any are kept.
+skips of a U-Net do, a cut_point is too wide to be saved whole: then every so many of the values that cross any are saved.
 
-The backward of the last part of the forward comes first, when nothing has been rebuilt yet: what is kept there is
+The backward of the last part of the forward comes first, when nothing has been rebuilt yet: what is saved there is
 gone again before it is in the way. So there are also plans that are nested only up to a border, and richer after it.
 """
 
@@ -21,7 +21,7 @@ from autockpt.passes.planners.schedule import completed
 from autockpt.passes.problem.plan import Problem
 
 _COUNTS = 8
-"""How many numbers of kept waists are tried, evenly in the logarithm."""
+"""How many numbers of saved cut_points are tried, evenly in the logarithm."""
 _BORDERS = (1.0, 0.8, 0.6, 0.4)
 """Shares of the forward before the border."""
 _LARGE = 2800
@@ -35,15 +35,15 @@ _FEW, _MANY = 4, 64
 class Nest:
     """Not yet a plan: what it keeps, and what it holds once it is rebuilt."""
 
-    kept: frozenset[str]
+    saved: frozenset[str]
     durable: frozenset[str]
     is_whole: bool = field(compare=False)
     """Nested from end to end, without a border."""
 
 
 def nests(problem: Problem, fastest: frozenset[str], lowest_cut: frozenset[str]) -> Iterator[Nest]:
-    """Every so many waists kept, one of two kinds of durable values between them, the fastest plan after a border."""
-    crossing, width = _waists(problem)
+    """Every so many cut_points saved, one of two kinds of durable values between them, the fastest plan after a border."""
+    crossing, width = _cut_points(problem)
     every = _union(crossing)
     in_order = [value.name for value in problem.graph.values if value.name in every]
     made: set[Nest] = set()
@@ -54,30 +54,30 @@ def nests(problem: Problem, fastest: frozenset[str], lowest_cut: frozenset[str])
         values = frozenset(in_order[number] for number in _spread([0] * len(in_order), count))
         for outer in (moments, values)[: 1 if large else None]:
             for number, after in enumerate(late):
-                kept = completed(problem, (outer - after) | (fastest & after))
-                for durable in (every - kept, lowest_cut - kept)[: 1 if large else None]:
-                    nest = Nest(kept, durable - frozenset(problem.pinned), is_whole=number == 0)
+                saved = completed(problem, (outer - after) | (fastest & after))
+                for durable in (every - saved, lowest_cut - saved)[: 1 if large else None]:
+                    nest = Nest(saved, durable - frozenset(problem.must_save), is_whole=number == 0)
                     if nest not in made:
                         made.add(nest)
                         yield nest
 
 
-def waist_values(problem: Problem) -> frozenset[str]:
-    """All that crosses some waist."""
-    return _union(_waists(problem)[0])
+def cut_point_values(problem: Problem) -> frozenset[str]:
+    """All that crosses some cut_point."""
+    return _union(_cut_points(problem)[0])
 
 
-def _waists(problem: Problem) -> tuple[list[frozenset[str]], list[int]]:
-    """What crosses each waist, and its bytes. A graph without valleys, a plain chain or one whose features all stay in
-    use, has a waist everywhere."""
+def _cut_points(problem: Problem) -> tuple[list[frozenset[str]], list[int]]:
+    """What crosses each cut_point, and its bytes. A graph without valleys, a plain chain or one whose features all stay in
+    use, has a cut_point everywhere."""
     crossings = Crossings(problem.graph)
     moments = narrow_moments(crossings.nbytes.tolist())
     if len(moments) < _FEW:
         step = max(len(crossings.sequence) // _MANY, 1)
         moments = [m for m, value in enumerate(crossings.sequence) if value.owns_bytes][::step]
     found = crossings.at(moments)
-    kept = [m for m in moments if found[m] and not found[m] & problem.unkeepable]
-    return [found[m] for m in kept], [int(crossings.nbytes[m]) for m in kept]
+    saved = [m for m in moments if found[m] and not found[m] & problem.unsavable]
+    return [found[m] for m in saved], [int(crossings.nbytes[m]) for m in saved]
 
 
 def _late(graph: JointGraph) -> Iterator[frozenset[str]]:

@@ -22,7 +22,7 @@ def copied_bytes(graph: JointGraph, lowering: Lowering) -> int:
     if lowering is Lowering.EAGER or not _lays_out(graph):
         return 0
     operands = {operand.name: operand for value in _convolutions(graph) for operand in _operands(graph, value)}
-    return sum(graph.bytes_of(o.name) for o in operands.values() if o.role.is_given and _changes(o))
+    return sum(graph.bytes_of(o.name) for o in operands.values() if o.role.is_graph_input and _changes(o))
 
 
 def _lays_out(graph: JointGraph) -> bool:

@@ -13,7 +13,7 @@ _RULES: list[Rule] = []
 _SUMS = ("aten.sum.", "aten.mean.", "aten.var.", "aten.var_mean.", "aten.std.", "prims.var.", "prims.sum.")
 
 
-def find_pins(graph: JointGraph, lowering: Lowering) -> Mapping[str, str]:
+def find_must_save(graph: JointGraph, lowering: Lowering) -> Mapping[str, str]:
     """The first reason of every forward value that has one."""
     pins: dict[str, str] = {}
     for value in graph.values:

@@ -1,7 +1,7 @@
 """How far a plan may be from the best: its overhead beside two bounds on it.
 
 Overhead is measured from the fastest plan without a budget. The one bound holds for every plan there is, the other for
-those of the gap program's class: the forward runs once, what is recomputed runs once more and is held to its last use.
+those of the interval program's class: the forward runs once, what is recomputed runs once more and is held to its last use.
 A plan that recomputes more than once may be faster than its class's bound; the gap is then nothing.
 """
 
@@ -16,7 +16,7 @@ class Gap:
     bound_seconds: float
     """No plan within the budget has less overhead."""
     class_bound_seconds: float
-    """No plan of the gap program's class has."""
+    """No plan of the interval program's class has."""
     step_seconds: float
     """Of this plan."""
 

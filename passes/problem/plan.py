@@ -23,7 +23,7 @@ class Problem:
     graph: JointGraph
     seconds: Mapping[str, float]
     """What one more run of each value costs."""
-    pinned: Mapping[str, str]
+    must_save: Mapping[str, str]
     """Values that cannot be recomputed, each with its reason."""
     lowering: Lowering = Lowering.INDUCTOR
     workspace: Mapping[str, int] | None = None
@@ -38,7 +38,7 @@ class Problem:
     """What runs it; without one a step takes the sum of its operations' seconds."""
 
     @cached_property
-    def keep_seconds(self) -> Mapping[str, float]:
+    def save_seconds(self) -> Mapping[str, float]:
         """What keeping a value costs even when memory is free: it is written and read.
 
         What the forward writes anyway costs less than this, and plans that know it were a few hundredths faster at high
@@ -49,8 +49,8 @@ class Problem:
         forward = (v for v in self.graph.values if v.role is Role.FORWARD and v.name not in free)
         return {v.name: self.seconds_per_byte * self.graph.bytes_of(v.name) for v in forward}
 
-    def keeping_seconds(self, kept: Iterable[str]) -> float:
-        return sum(self.keep_seconds.get(name, 0.0) for name in kept)
+    def saving_seconds(self, saved: Iterable[str]) -> float:
+        return sum(self.save_seconds.get(name, 0.0) for name in saved)
 
     @cached_property
     def demanded(self) -> frozenset[str]:
@@ -66,17 +66,17 @@ class Problem:
         return frozenset(asked)
 
     @cached_property
-    def unkeepable(self) -> frozenset[str]:
+    def unsavable(self) -> frozenset[str]:
         """Values that may not cross from forward to backward."""
-        return frozenset(value.name for value in self.graph.values if self._is_unkeepable(value))
+        return frozenset(value.name for value in self.graph.values if self._is_unsavable(value))
 
-    def _is_unkeepable(self, value: Value) -> bool:
+    def _is_unsavable(self, value: Value) -> bool:
         if value.role is not Role.FORWARD or value.kind is Kind.SYMBOL:
             return False
         if not value.owns_bytes:
-            # A view, kept as its base; or several results at once, kept one by one.
+            # A view, saved as its base; or several results at once, saved one by one.
             return True
-        if value.name in self.pinned:
+        if value.name in self.must_save:
             return False
         # What only the backward asks for is computed there. Brought forward it would be computed in another kernel,
         # and the last bits of a transcendental function depend on the loop around it. Masks and indices are exact, but
@@ -93,7 +93,7 @@ class Problem:
 class Plan:
     """Complete: how long each value lives follows from it."""
 
-    kept: frozenset[str]
+    saved: frozenset[str]
     """Forward values that cross into the backward. Parameters and inputs cross by themselves."""
     backward: tuple[str, ...]
     """The backward in order. Names of forward values are recomputations, and may come more than once."""

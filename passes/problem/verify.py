@@ -15,9 +15,9 @@ class BrokenPlan(Exception):
 def verify(problem: Problem, plan: Plan) -> None:
     """Raise unless the plan can run and breaks no rule of its problem."""
     values = problem.graph.by_name
-    refuse(plan.kept & problem.unkeepable, "is kept but may not be")
-    refuse({name for name in plan.kept if values[name].role is not Role.FORWARD}, "is kept but is no forward value")
-    refuse({name for name in plan.backward if name in problem.pinned}, "is pinned but recomputed")
+    refuse(plan.saved & problem.unsavable, "is saved but may not be")
+    refuse({name for name in plan.saved if values[name].role is not Role.FORWARD}, "is saved but is no forward value")
+    refuse({name for name in plan.backward if name in problem.must_save}, "is must_save but recomputed")
     _runs_in_order(problem, plan)
     counts = Counter(plan.backward)
     twice = {name for name, count in counts.items() if count > 1 and values[name].role is Role.BACKWARD}
@@ -29,7 +29,7 @@ def verify(problem: Problem, plan: Plan) -> None:
 
 def _runs_in_order(problem: Problem, plan: Plan) -> None:
     values = problem.graph.by_name
-    at_hand = {name for name, value in values.items() if value.role.is_given} | plan.kept
+    at_hand = {name for name, value in values.items() if value.role.is_graph_input} | plan.saved
     for name in plan.backward:
         missing = [source for source in values[name].inputs if source not in at_hand]
         refuse(set(missing), f"is read by {name} before it is at hand")

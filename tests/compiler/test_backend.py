@@ -59,7 +59,7 @@ def test_gradients_are_those_of_eager_at_every_budget(budget: float) -> None:
 def test_a_dropout_mask_is_kept_and_never_drawn_again() -> None:
     model, x = Deep(dropout=0.5), torch.randn(32, 64)
     lowest = gradients(model, compiled(model, memory_budget=0.0), x)
-    assert any(reason.startswith("random") for reason in autockpt.decisions()[-1].decision.problem.pinned.values())
+    assert any(reason.startswith("random") for reason in autockpt.decisions()[-1].decision.problem.must_save.values())
     torch._dynamo.reset()
     assert_equal(lowest, gradients(model, compiled(model, memory_budget=1.0), x))
 
@@ -72,7 +72,7 @@ def test_the_measured_peak_of_the_eager_lowering_is_inside_its_budget() -> None:
         gradients(model, step, x)
         model.zero_grad(set_to_none=True)
         made = autockpt.decisions()[-1]
-        measured = measure_peak(lambda step=step: step(x).backward(), x.device) + made.forecast.given_bytes
+        measured = measure_peak(lambda step=step: step(x).backward(), x.device) + made.forecast.graph_input_bytes
         assert measured <= made.budget_bytes
         assert made.peak_bytes == pytest.approx(measured, rel=0.1)
 
@@ -82,12 +82,12 @@ def test_a_budget_below_the_floor_names_the_floor_what_fills_it_and_the_ways_out
     with pytest.raises(autockpt.BudgetError, match="raise memory_budget") as caught:
         compiled(model, memory_budget="64KiB")(x)
     text = str(caught.value)
-    for word in ("parameters", "inputs", "gradients", "kept", "reserve", "batch", "on_infeasible"):
+    for word in ("parameters", "inputs", "gradients", "saved", "reserve", "batch", "on_infeasible"):
         assert word in text
-    assert caught.value.budget_bytes == 64 * 1024 < caught.value.floor_bytes
+    assert caught.value.budget_bytes == 64 * 1024 < caught.value.min_peak_bytes
     torch._dynamo.reset()
-    gradients(model, compiled(model, memory_budget=caught.value.floor_bytes), x)
-    assert autockpt.decisions()[-1].peak_bytes == caught.value.floor_bytes
+    gradients(model, compiled(model, memory_budget=caught.value.min_peak_bytes), x)
+    assert autockpt.decisions()[-1].peak_bytes == caught.value.min_peak_bytes
 
 
 def test_on_infeasible_minimum_runs_the_floor_and_says_so() -> None:
@@ -104,7 +104,7 @@ def test_every_decision_knows_the_floor_and_the_fastest_peak() -> None:
     gradients(model, compiled(model, memory_budget="1GiB"), x)
     made = autockpt.decisions()[-1]
     assert made.outcome is Outcome.FASTEST
-    assert made.floor_bytes < made.fastest_bytes == made.peak_bytes
+    assert made.min_peak_bytes < made.fastest_bytes == made.peak_bytes
 
 
 def test_reserve_comes_off_the_budget() -> None:
@@ -195,9 +195,9 @@ def test_tags_win_over_the_planner_at_every_budget(budget: float) -> None:
 
     x = torch.randn(8, 16)
     compiled(model, memory_budget=budget)(x).backward()
-    kept = autockpt.decisions()[-1].decision.plan.kept
-    assert {"mm", "mm_1"} <= kept
-    assert not any(name.startswith("cos") for name in kept)
+    saved = autockpt.decisions()[-1].decision.plan.saved
+    assert {"mm", "mm_1"} <= saved
+    assert not any(name.startswith("cos") for name in saved)
 
 
 def test_the_log_says_it_in_one_line_and_the_table_at_debug(caplog: pytest.LogCaptureFixture) -> None:
@@ -210,7 +210,7 @@ def test_the_log_says_it_in_one_line_and_the_table_at_debug(caplog: pytest.LogCa
     for word in ("peak", "budget", "recomputed", "planned in"):
         assert word in info[0]
     table = next(r.getMessage() for r in ours if r.levelno == logging.DEBUG)
-    assert "kept" in table
+    assert "saved" in table
     assert "recomputed" in table
     assert "test_backend.py" in table
 
@@ -229,7 +229,7 @@ def test_a_decision_is_json(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = json.loads(payload)
     assert shown == json.loads(json.dumps(autockpt.decisions()[-1].to_json()))
     assert shown["peak_bytes"] <= shown["budget_bytes"]
-    assert sum(shown["kept"].values()) == shown["kept_bytes"]
+    assert sum(shown["saved"].values()) == shown["saved_bytes"]
 
 
 def test_the_name_is_known_to_dynamo_without_an_import_of_ours() -> None:

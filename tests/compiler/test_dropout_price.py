@@ -1,4 +1,4 @@
-"""What a random number costs decides whether a dropout mask is kept or drawn again."""
+"""What a random number costs decides whether a dropout mask is saved or drawn again."""
 
 from __future__ import annotations
 

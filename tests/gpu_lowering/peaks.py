@@ -71,19 +71,19 @@ def _lowered(step: FakeStep, options: Mapping[str, Any]) -> Facts:
         "trouble": decision.looking.trouble,
         "method": decision.decision.candidate.method,
         "budget_bytes": decision.budget_bytes,
-        "given_bytes": decision.forecast.given_bytes,
+        "graph_input_bytes": decision.forecast.graph_input_bytes,
         "forecast_bytes": decision.peak_bytes,
-        "lowered_bytes": decision.lowered_bytes,
+        "compiled_bytes": decision.compiled_bytes,
         "reserved_bytes": decision.lowered.reserved_bytes if decision.lowered else 0,
         "recompute_share": decision.forecast.recompute_share,
         "looks": len(decision.decision.looks),
-        "kept of attention": _kept_of_attention(decision),
+        "saved of attention": _saved_of_attention(decision),
     }
 
 
-def _kept_of_attention(decision: GraphDecision) -> list[int]:
+def _saved_of_attention(decision: GraphDecision) -> list[int]:
     """Bytes of the results of attention that cross into the backward, the smallest first."""
     graph = decision.decision.problem.graph
-    parts = (graph.by_name[name] for name in decision.decision.plan.kept if graph.by_name[name].kind is Kind.PART)
+    parts = (graph.by_name[name] for name in decision.decision.plan.saved if graph.by_name[name].kind is Kind.PART)
     made = (part for part in parts if "attention" in graph.by_name[part.inputs[0]].operator)
     return sorted(graph.bytes_of(part.name) for part in made)

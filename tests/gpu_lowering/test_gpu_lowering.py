@@ -67,7 +67,7 @@ def test_a_mask_that_is_drawn_again_is_noticed(job: str, jobs: Jobs) -> None:
     # Where both kernels draw alike the numbers are the same: it is the shape that made them differ.
     assert found["careful"]["numbers in backward"] > 0
     assert found["careful"]["close"]
-    # Seeds were kept in both. torch's own budget draws even those again.
+    # Seeds were saved in both. torch's own budget draws even those again.
     assert found["careless"]["seeds in backward"] == found["careful"]["seeds in backward"] == 0
     assert found["torch"]["seeds in backward"] > 0
     assert not found["torch"]["close"]

@@ -15,7 +15,7 @@ CUBLAS = (2 * 4096 + 8 * 16) * 2**10
 
 @each_step
 def test_the_forecast_is_what_the_lowered_step_takes(job: str, jobs: Jobs) -> None:
-    errors = {_name(facts): facts["forecast_bytes"] / facts["lowered_bytes"] - 1 for facts in jobs[job]}
+    errors = {_name(facts): facts["forecast_bytes"] / facts["compiled_bytes"] - 1 for facts in jobs[job]}
     assert {name: error for name, error in errors.items() if abs(error) > 0.03} == {}
 
 
@@ -23,20 +23,20 @@ def test_the_forecast_is_what_the_lowered_step_takes(job: str, jobs: Jobs) -> No
 def test_every_lowered_step_is_inside_its_budget(job: str, jobs: Jobs) -> None:
     for facts in jobs[job]:
         assert facts["trouble"] == ""
-        assert facts["lowered_bytes"] <= facts["budget_bytes"]
+        assert facts["compiled_bytes"] <= facts["budget_bytes"]
 
 
 @each_step
 def test_segments_hold_all_that_is_allocated_and_not_much_more(job: str, jobs: Jobs) -> None:
     for facts in jobs[job]:
-        assert facts["lowered_bytes"] <= facts["reserved_bytes"] <= 1.25 * facts["lowered_bytes"] + 20 * MIB
+        assert facts["compiled_bytes"] <= facts["reserved_bytes"] <= 1.25 * facts["compiled_bytes"] + 20 * MIB
         assert facts["reserved_bytes"] % (2 * MIB) == 0
 
 
 @pytest.mark.parametrize("job", ["blocks"])
 def test_flash_attention_saves_sums_and_its_random_state(job: str, jobs: Jobs) -> None:
     (fastest,) = (facts for facts in jobs[job] if _name(facts) == "transformer bfloat16 1.0")
-    state, offset, sums, result = fastest["kept of attention"]
+    state, offset, sums, result = fastest["saved of attention"]
     assert state == offset == 512, "a few bytes each, and no allocation is smaller"
     assert sums == 8 * 16 * 1024 * 4, "one float for each head and query"
     assert result == 8 * 1024 * 1024 * 2
@@ -54,8 +54,8 @@ def test_flash_attention_saves_sums_and_its_random_state(job: str, jobs: Jobs) -
 )
 def test_a_budget_is_of_what_is_not_in_use_yet(job: str, budget: str, nbytes: int, jobs: Jobs) -> None:
     facts = jobs[job][budget]
-    assert facts["budget_bytes"] - facts["given_bytes"] == nbytes
-    assert facts["lowered_bytes"] <= facts["budget_bytes"]
+    assert facts["budget_bytes"] - facts["graph_input_bytes"] == nbytes
+    assert facts["compiled_bytes"] <= facts["budget_bytes"]
     assert facts["recompute_share"] > 0.01
 
 

@@ -15,7 +15,7 @@ function frontierPoints() {
 function loneStep() {
   const sum = (key) => report.graphs.reduce((whole, graph) => whole + graph[key], 0);
   const { peak_bytes, step_seconds } = report;
-  const rest = { recompute_seconds: sum("recompute_seconds"), kept_bytes: sum("kept_bytes"), method: "each graph's own" };
+  const rest = { recompute_seconds: sum("recompute_seconds"), saved_bytes: sum("saved_bytes"), method: "each graph's own" };
   return { ...rest, peak_bytes, step_seconds, chosen: true, name: "chosen" };
 }
 
@@ -99,7 +99,7 @@ function planTrace(plans, point, labels) {
       size: plans.map((one) => (one.chosen ? 16 : 8)),
       line: { color: variable("--panel"), width: 1 },
     },
-    hovertext: plans.map((one) => planWords(one, one.name || "plan", `${size(one.kept_bytes)} kept, by ${one.method}`)),
+    hovertext: plans.map((one) => planWords(one, one.name || "plan", `${size(one.saved_bytes)} saved, by ${one.method}`)),
     hoverinfo: "text",
   };
 }

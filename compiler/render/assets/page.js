@@ -18,7 +18,7 @@ function graphWords(graph) {
   const gap = graph.gap.every_plan_gap_of_step;
   const bound = Number.isFinite(gap) ? ` At most ${percent(gap)} of the step slower than any plan within the budget.` : "";
   const launches = count(graph.timeline.launches.length, "launch", "launches");
-  return `${launches}, ${duration(graph.step_seconds)}${again}; ${size(graph.kept_bytes)} kept.${bound}`;
+  return `${launches}, ${duration(graph.step_seconds)}${again}; ${size(graph.saved_bytes)} saved.${bound}`;
 }
 
 function prepareGraphs() {

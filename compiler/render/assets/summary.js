@@ -32,10 +32,10 @@ function meter(peak, budget) {
   const at = (bytes) => `${Math.min(100, (100 * bytes) / whole).toFixed(2)}%`;
   const tick = (bytes, name) =>
     element("i", { class: `tick ${name}`, "data-name": name, style: `left: ${at(bytes)}`, title: size(bytes) });
-  const ticks = [tick(report.floor_bytes, "floor"), tick(report.fastest_bytes, "fastest"), tick(budget, "budget")];
+  const ticks = [tick(report.min_peak_bytes, "floor"), tick(report.fastest_bytes, "fastest"), tick(budget, "budget")];
   // Names end at their ticks; the fastest one's begins there where it has room, away from the floor's.
   ticks[1].classList.toggle("begins", report.fastest_bytes < 0.75 * whole);
-  ticks[0].classList.toggle("unnamed", report.floor_bytes < 0.15 * whole);
+  ticks[0].classList.toggle("unnamed", report.min_peak_bytes < 0.15 * whole);
   const bar = element("div", { class: "meter" }, element("i", { class: "fill", style: `width: ${at(peak)}` }), ...ticks);
   bar.setAttribute("role", "img");
   bar.setAttribute("aria-label", `peak ${size(peak)}, budget ${size(budget)}`);
@@ -43,12 +43,12 @@ function meter(peak, budget) {
 }
 
 function showFigures() {
-  const { optimizer, lowered_bytes: lowered } = report;
+  const { optimizer, compiled_bytes: lowered } = report;
   const share = `${percent(report.peak_bytes / report.budget_bytes)} of budget`;
   const figures = [
     ["Peak", size(report.peak_bytes), lowered === null ? share : `${share}; lowered: ${size(lowered)}`],
     ["Budget", size(report.budget_bytes), report.device.name],
-    ["Floor", size(report.floor_bytes), "lowest peak that was found"],
+    ["Floor", size(report.min_peak_bytes), "lowest peak that was found"],
     ["Fastest", size(report.fastest_bytes), `peak at ${duration(report.fastest_seconds)} a step`],
     ["Step", duration(report.step_seconds), "forward and backward"],
     ["Overhead", slower(report.overhead), "over the fastest step"],
@@ -90,7 +90,7 @@ function showWhatIf() {
     cell(row.change),
     cell(Object.entries(row.settings).map(([name, value]) => `${name} ${value}`).join(", ")),
     element("td", {}, verdictMark(row.fits)),
-    ...[row.peak_bytes, row.floor_bytes, row.fastest_bytes].map((bytes) => cell(size(bytes), "number")),
+    ...[row.peak_bytes, row.min_peak_bytes, row.fastest_bytes].map((bytes) => cell(size(bytes), "number")),
     cell(duration(row.step_seconds), "number"),
     cell(slower(row.overhead), "number"),
   ]);

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 import autockpt
 from autockpt.cost_models import load_profile
 from autockpt.inductor.cuda_library import NoStandIn, cuda_library
-from autockpt.inductor.fake_cuda import stand_in
+from autockpt.inductor.fake_cuda import fake_cuda
 
 
 class Layers(nn.Module):
@@ -57,7 +57,7 @@ def test_a_model_of_terabytes_is_planned_with_nothing_allocated() -> None:
     analysis = autockpt.analyze(model, batch, memory_budget="8000GiB")
     assert analysis.fits
     # A weight of a tebibyte and its gradient.
-    assert 2 * 2**40 <= analysis.floor_bytes <= analysis.peak_bytes < 2.05 * 2**40
+    assert 2 * 2**40 <= analysis.min_peak_bytes <= analysis.peak_bytes < 2.05 * 2**40
     assert analysis.report["memory"]["gradients"] >= 2**40
 
 
@@ -93,7 +93,7 @@ def test_budgets_trade_peak_for_time_along_the_frontier() -> None:
     assert low.report["step_seconds"] > high.report["step_seconds"]
     peaks = [point["peak_bytes"] for point in low.frontier]
     assert peaks == sorted(peaks)
-    assert (peaks[0], peaks[-1]) == (low.floor_bytes, low.fastest_bytes)
+    assert (peaks[0], peaks[-1]) == (low.min_peak_bytes, low.fastest_bytes)
     assert [point["chosen"] for point in low.frontier].count(True) == 1
 
 
@@ -108,7 +108,7 @@ def test_what_lives_at_each_launch_adds_up_to_the_peak() -> None:
 def test_every_tensor_has_a_reason_in_words() -> None:
     report = autockpt.analyze(Layers(), torch.randn(2048, 64), memory_budget=0.3).report
     tensors = report["graphs"][0]["tensors"]
-    assert {tensor["decision"] for tensor in tensors} == {"kept", "recomputed"}
+    assert {tensor["decision"] for tensor in tensors} == {"saved", "recomputed"}
     assert all(len(tensor["reason"].split()) > 3 for tensor in tensors)
     assert any(tensor["module"].startswith("layers.") and tensor["line"] for tensor in tensors)
 
@@ -135,7 +135,7 @@ def test_breaks_of_the_graph_are_listed_and_their_parts_summed() -> None:
     assert len(report["graphs"]) == 2
     assert report["breaks"][0]["count"] == 1
     assert "graph_break" in report["breaks"][0]["reason"]
-    assert analysis.peak_bytes > max(graph["kept_bytes"] for graph in report["graphs"])
+    assert analysis.peak_bytes > max(graph["saved_bytes"] for graph in report["graphs"])
     assert len(analysis.plan.graphs) == 2
 
 
@@ -157,7 +157,7 @@ def test_the_report_is_json(tmp_path: Path) -> None:
         analysis.save(str(tmp_path / "report.docx"))
 
 
-def _has_stand_in() -> bool:
+def _has_fake_cuda() -> bool:
     try:
         cuda_library()
     except NoStandIn:
@@ -165,10 +165,10 @@ def _has_stand_in() -> bool:
     return not torch.cuda.is_available()
 
 
-needs_stand_in = pytest.mark.skipif(not _has_stand_in(), reason="no stand-in for CUDA can be built here")
+needs_fake_cuda = pytest.mark.skipif(not _has_fake_cuda(), reason="no stand-in for CUDA can be built here")
 
 
-@needs_stand_in
+@needs_fake_cuda
 @pytest.mark.parametrize(("device", "kernel"), [("h100", "flash"), ("t4", "efficient")])
 def test_a_gpu_that_is_not_here_is_traced_with_its_own_attention(device: str, kernel: str) -> None:
     model = Attention()
@@ -179,9 +179,9 @@ def test_a_gpu_that_is_not_here_is_traced_with_its_own_attention(device: str, ke
     assert any(f"_scaled_dot_product_{kernel}_attention" in name for name in names)
 
 
-@needs_stand_in
+@needs_fake_cuda
 def test_the_stand_in_leaves_no_trace() -> None:
-    with stand_in(load_profile("a100")) as place:
+    with fake_cuda(load_profile("a100")) as place:
         assert place.device.type == "cuda"
         assert torch.cuda.is_available()
     assert not torch.cuda.is_available()

@@ -14,9 +14,9 @@ from rich.console import Console
 from torch import nn
 
 from autockpt.bench import frontier as bench_module
+from autockpt.bench.baselines import BLOCKS, PLAIN, TORCH, Baseline, find_blocks
 from autockpt.bench.frontier import OURS, Candidate, Frontier, bench_frontier, shared_budgets
 from autockpt.bench.frontier_report import markdown, notes, rows, series, summary, table
-from autockpt.bench.rivals import BLOCKS, PLAIN, TORCH, Rival, find_blocks
 from autockpt.cli import main
 from autockpt.errors import BudgetError
 from autockpt.measure.step import load_training
@@ -49,7 +49,7 @@ def net():
 
 FRONTIER = Frontier(
     target="models.py:net",
-    given_bytes=10 * MIB,
+    graph_input_bytes=10 * MIB,
     candidates=(
         Candidate(PLAIN, PLAIN, None, 100 * MIB, (1.0, 1.0, 1.0), "equal"),
         Candidate("torch 0.5", TORCH, None, 60 * MIB, (1.2, 1.2, 1.2), "1e+00", wrong=True),
@@ -102,7 +102,7 @@ def test_peaks_that_are_nearly_the_same_meet_one_candidate_at_the_lower() -> Non
 
 
 def test_every_rival_that_ran_meets_ours_at_its_own_peak() -> None:
-    met = {pair.rival.name: (pair.ours.name, pair.holds) for pair in FRONTIER.pairs}
+    met = {pair.baseline.name: (pair.ours.name, pair.holds) for pair in FRONTIER.pairs}
     assert met == {
         PLAIN: ("autockpt 100.0 MiB", True),
         "torch 0.5": ("autockpt 60.0 MiB", False),
@@ -154,7 +154,7 @@ def test_the_summary_is_over_all_rivals_and_lowest_peaks_are_a_geometric_mean() 
     floor = replace(FRONTIER.candidates[-1], peak_bytes=20 * MIB)
     lower = replace(FRONTIER, target="models.py:other", candidates=(*FRONTIER.candidates[:-1], floor))
     lines = summary([FRONTIER, lower])
-    assert lines[0] == "ours holds the peak of 4 of 6 rivals; models: 2"
+    assert lines[0] == "ours holds the peak of 4 of 6 baselines; models: 2"
     assert "median 1.00; worst 1.05" in lines[1]
     # sqrt(30/50 * 20/50), and sqrt(20/40 * 10/40) without the 10 MiB that every peak holds.
     assert "0.49 with parameters and inputs, 0.35 without" in "".join(lines)
@@ -182,8 +182,8 @@ def test_what_cannot_run_is_a_row_with_its_reason(script: Path, monkeypatch: pyt
     def fail(target: str) -> None:
         raise RuntimeError("backend='inductor' raised:\nLoweringError: no kernel\nand so on")
 
-    fakes = [Rival(PLAIN, PLAIN, load_training), Rival("torch 0.5", TORCH, fail)]
-    monkeypatch.setattr(bench_module, "rivals", lambda budgets: fakes)
+    fakes = [Baseline(PLAIN, PLAIN, load_training), Baseline("torch 0.5", TORCH, fail)]
+    monkeypatch.setattr(bench_module, "baselines", lambda budgets: fakes)
     monkeypatch.setattr(bench_module, "_ours", refuse)
     frontier = bench_frontier(f"{script}:net", [0.5], 2, lambda text: None)
     found = {one.series: one.note for one in frontier.candidates}
@@ -230,7 +230,7 @@ def test_three_blocks_are_measured_from_end_to_end(script: Path, tmp_path: Path)
     (fields,) = json.loads(file.read_text())
     frontier = Frontier.from_json(fields)
     assert code == 0
-    assert [rival.name for rival in frontier.rivals] == [PLAIN, "torch 0", BLOCKS]
+    assert [baseline.name for baseline in frontier.baselines] == [PLAIN, "torch 0", BLOCKS]
     assert all(pair.holds for pair in frontier.pairs)
     assert not any(one.wrong or one.note or len(one.times) != 2 for one in frontier.candidates)
     assert f"| {BLOCKS} |" in page.read_text()

@@ -35,7 +35,7 @@ def test_an_instance_becomes_a_task() -> None:
     assert instance.task.reads[4] == (1, 3)
     assert instance.task.nbytes.tolist() == [8192, 8192, 8192, 1024, 1024, 1024, 0]
     assert instance.base == 10.0
-    assert peak_bytes(instance.task, instance.task.keep_everything) == 25 * 1024
+    assert peak_bytes(instance.task, instance.task.save_everything) == 25 * 1024
 
 
 def test_published_budgets_run_from_large_to_small() -> None:

@@ -20,7 +20,9 @@ def test_splicing_gives_what_tracing_gives() -> None:
     (traced,) = capture(stack, stack_inputs(blocks=2))
     one, other = read_from(spliced(blocks=2)), read_from(traced)
 
-    assert [v.name for v in one.values if v.role.is_given] == [v.name for v in other.values if v.role.is_given]
+    assert [v.name for v in one.values if v.role.is_graph_input] == [
+        v.name for v in other.values if v.role.is_graph_input
+    ]
     facts = [[(v.operator, v.kind, v.spec, v.traits, v.bend) for v in graph.values] for graph in (one, other)]
     assert facts[0] == facts[1]
     assert [shape(one, storage) for storage in one.bytes] == [shape(other, storage) for storage in other.bytes]

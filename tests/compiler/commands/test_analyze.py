@@ -72,8 +72,8 @@ def test_every_file_that_was_asked_for_is_written(script: Path, tmp_path: Path) 
     report = json.loads((tmp_path / "a.json").read_text())
     assert report["settings"] == {"batch": 128}
     assert [row["change"] for row in report["what_if"]] == ["batch halved", "batch doubled"]
-    floors = [row["floor_bytes"] for row in report["what_if"]]
-    assert floors[0] < report["floor_bytes"] < floors[1]
+    floors = [row["min_peak_bytes"] for row in report["what_if"]]
+    assert floors[0] < report["min_peak_bytes"] < floors[1]
     # The plan that was written is taken back, and is for no other batch.
     again = ["analyze", f"{script}:net", "--no-what-if", "--plan", str(tmp_path / "p")]
     assert main([*again, "--set", "batch=128"]) == 0

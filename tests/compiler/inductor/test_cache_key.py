@@ -22,7 +22,7 @@ import autockpt
 from torch._dynamo.utils import counters
 made = autockpt.decisions()[-1]
 hits, misses = (counters["inductor"][f"fxgraph_cache_{what}"] for what in ("hit", "miss"))
-plan = {"kept": sorted(made.decision.plan.kept), "backward": list(made.decision.plan.backward)}
+plan = {"saved": sorted(made.decision.plan.saved), "backward": list(made.decision.plan.backward)}
 print(json.dumps({"hits": hits, "misses": misses, **plan}))
 """
 
@@ -43,4 +43,4 @@ def test_the_second_process_hits_and_another_budget_does_not(tmp_path: Path) -> 
     assert (again["hits"], again["misses"]) == (4, 0)
     assert again["backward"] == first["backward"]
     assert (other["hits"], other["misses"]) == (2, 2)
-    assert other["kept"] != first["kept"]
+    assert other["saved"] != first["saved"]

@@ -233,7 +233,7 @@ def test_options_of_inductor_and_its_modes_pass_through() -> None:
 
 
 def test_a_second_backward_that_was_asked_for_gives_the_same_gradients() -> None:
-    """The step is lowered before anybody knows whether what is kept may be written over."""
+    """The step is lowered before anybody knows whether what is saved may be written over."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64))
     loss = (

@@ -55,7 +55,7 @@ def test_storages_count_from_birth_to_death_and_inputs_not_at_all() -> None:
     backward = wrapper(BACKWARD, {"x": 10_000, "a": 100, "t": 1}, ["g"])
     seen = dry_run(forward, backward, 1, threads=1)
     assert seen.peak_bytes == FLOATS * (100 + 1000 + 1)
-    assert seen.kept_bytes == FLOATS * (100 + 1)
+    assert seen.saved_bytes == FLOATS * (100 + 1)
     assert not seen.in_backward
 
 
@@ -85,7 +85,7 @@ def test_on_a_gpu_allocations_are_multiples_of_512_bytes_in_segments_of_2_mebiby
     backward = wrapper(BACKWARD, {"x": 10_000, "a": 100, "t": 1}, ["g"], device="meta")
     seen = dry_run(forward, backward, 1, threads=1)
     assert seen.peak_bytes == 512 + 4096 + 512
-    assert seen.kept_bytes == 512 + 512
+    assert seen.saved_bytes == 512 + 512
     assert seen.reserved_bytes == 2 * 2**20
 
 
@@ -125,7 +125,7 @@ def test_lowered_is_what_a_real_step_takes() -> None:
 
     run()
     made = autockpt.decisions()[-1]
-    measured = measure_peak(run, torch.device("cpu")) + made.forecast.given_bytes
-    assert made.lowered_bytes == pytest.approx(measured, rel=0.01)
+    measured = measure_peak(run, torch.device("cpu")) + made.forecast.graph_input_bytes
+    assert made.compiled_bytes == pytest.approx(measured, rel=0.01)
     assert measured <= made.budget_bytes
     assert made.looking.trouble == ""

@@ -29,7 +29,7 @@ def test_tied_parameters_stay_tied_and_are_counted_once() -> None:
     step = from_model(Tied(), (torch.zeros(2, 5, dtype=torch.long),), {}, CPU)
     assert step.forward.head.weight is step.forward.token.weight  # type: ignore[attr-defined]  # a copy of Tied
     assert len(step.parameters) == 1
-    assert step.given_bytes == (100 * 16 * 4 + 3 * 4, 2 * 5 * 8)
+    assert step.graph_input_bytes == (100 * 16 * 4 + 3 * 4, 2 * 5 * 8)
 
 
 def test_everything_is_fake_and_the_original_is_not() -> None:

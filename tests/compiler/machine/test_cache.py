@@ -1,4 +1,4 @@
-"""Timings on disk: kept whole or not at all, and the same for every process that shares the folder."""
+"""Timings on disk: saved whole or not at all, and the same for every process that shares the folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`cost="measured"`: the seconds of the graph in hand, timed once, kept on disk, and nothing disturbed by it."""
+"""`cost="measured"`: the seconds of the graph in hand, timed once, saved on disk, and nothing disturbed by it."""
 
 from __future__ import annotations
 

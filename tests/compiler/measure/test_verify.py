@@ -40,7 +40,7 @@ GOOD = Verdict(
     budget="0.3",
     budget_bytes=100 * 2**20,
     forecast_bytes=98 * 2**20,
-    lowered_bytes=97 * 2**20,
+    compiled_bytes=97 * 2**20,
     measured_bytes=97 * 2**20,
     gradients="equal",
 )

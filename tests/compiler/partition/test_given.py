@@ -193,11 +193,11 @@ def test_what_keys_a_cache_changes_with_the_plan_and_with_nothing_else_of_it(
 
 def test_a_given_plan_over_the_budget_is_refused_with_both(tmp_path: Path, model: nn.Module, x: Tensor) -> None:
     plan = saved(tmp_path / "plan.json", model, x, 1.0)
-    peak, floor = autockpt.decisions()[-1].peak_bytes, autockpt.decisions()[-1].floor_bytes
+    peak, floor = autockpt.decisions()[-1].peak_bytes, autockpt.decisions()[-1].min_peak_bytes
     with pytest.raises(BudgetError, match=r"the plan needs .* over memory_budget") as refused:
         trained(model, x, plan=plan, memory_budget=peak - 1)
     assert "raise memory_budget, or leave `plan` out" in str(refused.value)
-    assert (refused.value.budget_bytes, refused.value.floor_bytes) == (peak - 1, floor)
+    assert (refused.value.budget_bytes, refused.value.min_peak_bytes) == (peak - 1, floor)
     trained(model, x, plan=plan, memory_budget=peak)
 
 
@@ -252,12 +252,12 @@ def mutate(raw: Any, dice: random.Random) -> None:
     """Keep, forget, move, repeat, leave out: what a careless hand or a bad one could do."""
     graph = raw["graphs"][0]
     names = [line.split()[0] for line in graph["values"]]
-    kept, backward = graph["kept"], graph["backward"]
+    saved, backward = graph["saved"], graph["backward"]
     change = dice.randrange(7)
     if change == 0:
-        kept.append({"name": dice.choice(names), "bytes": 0, "module": ""})
-    elif change == 1 and kept:
-        kept.pop(dice.randrange(len(kept)))
+        saved.append({"name": dice.choice(names), "bytes": 0, "module": ""})
+    elif change == 1 and saved:
+        saved.pop(dice.randrange(len(saved)))
     elif change == 2:
         backward.insert(dice.randrange(len(backward)), dice.choice(names))
     elif change == 3:
@@ -301,13 +301,13 @@ def test_a_plan_from_inductor_runs_under_inductor_and_is_held_to_the_lowered_pea
     made = autockpt.decisions()[-1]
     made.plan.save(tmp_path / "plan.json")
     torch._dynamo.reset()
-    lowered = made.lowered_bytes
+    lowered = made.compiled_bytes
     assert lowered is not None
     budget = lowered + lowered // 100 + 2**16
     got = gradients(model, torch.compile(model, backend=Backend(budget, plan=tmp_path / "plan.json")), x)
     again = autockpt.decisions()[-1]
     assert same(got, expected)
-    assert (again.plan, again.lowered_bytes) == (made.plan, lowered)
+    assert (again.plan, again.compiled_bytes) == (made.plan, lowered)
     torch._dynamo.reset()
     with pytest.raises(BudgetError, match=f"the plan needs .*{lowered} bytes"):
         torch.compile(model, backend=Backend(lowered, plan=tmp_path / "plan.json"))(x)

@@ -1,4 +1,4 @@
-"""What people read of a decision, kept as golden text."""
+"""What people read of a decision, saved as golden text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from autockpt.units import format_size
 
 def decision() -> Decision:
     graph = chain(4)
-    asked = problem(graph, pinned={"f2": "random: would draw again"})
+    asked = problem(graph, must_save={"f2": "random: would draw again"})
     plan = schedule(graph, {"f0", "f2"}, traced_order(graph))
     frontier = Frontier(asked)
     return Decision(

@@ -30,7 +30,7 @@ def test_a_budget_with_room_runs_inductors_own_partition() -> None:
     made = autockpt.decisions()[-1]
     assert made.decision.candidate.method == "Inductor's own"
     assert made.outcome is Outcome.FASTEST
-    assert made.lowered_bytes is not None
+    assert made.compiled_bytes is not None
     assert all(torch.equal(one, other) for one, other in zip(expected, found, strict=True))
 
 
@@ -38,7 +38,7 @@ def test_a_budget_with_room_runs_inductors_own_partition() -> None:
 def test_a_budget_below_it_runs_a_plan_of_ours() -> None:
     gradients(model(), "autockpt", memory_budget="1GiB")
     own = autockpt.decisions()[-1]
-    gradients(model(), "autockpt", memory_budget=(own.lowered_bytes or 0) - 4096)
+    gradients(model(), "autockpt", memory_budget=(own.compiled_bytes or 0) - 4096)
     made = autockpt.decisions()[-1]
     assert made.decision.candidate.method != "Inductor's own"
-    assert (made.lowered_bytes or 0) <= made.budget_bytes < (own.lowered_bytes or 0)
+    assert (made.compiled_bytes or 0) <= made.budget_bytes < (own.compiled_bytes or 0)

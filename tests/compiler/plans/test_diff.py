@@ -16,7 +16,7 @@ from autockpt.cli import main
 from autockpt.passes.planners.fixed import judge
 from autockpt.passes.planners.schedule import schedule, traced_order
 from autockpt.passes.problem.plan import Budget
-from autockpt.plans.graph_plan import Kept
+from autockpt.plans.graph_plan import SavedTensor
 
 
 @pytest.fixture(autouse=True)
@@ -70,9 +70,9 @@ def test_json_has_what_each_keeps_alone(capsys: pytest.CaptureFixture[str]) -> N
     code, shown = as_json(capsys, "tight.json", "wide.json")
     (graph,) = shown["graphs"]
     assert (code, shown["same"], graph["same"], graph["other_graph"]) == (1, False, False, "")
-    assert {kept["name"] for kept in graph["kept_only_by_b"]} == wide.plan.kept - tight.plan.kept
-    assert {kept["name"] for kept in graph["kept_only_by_a"]} == tight.plan.kept - wide.plan.kept
-    assert all(kept["bytes"] == 1000 and kept["module"].startswith("layers.") for kept in graph["kept_only_by_b"])
+    assert {saved["name"] for saved in graph["saved_only_by_b"]} == wide.plan.saved - tight.plan.saved
+    assert {saved["name"] for saved in graph["saved_only_by_a"]} == tight.plan.saved - wide.plan.saved
+    assert all(saved["bytes"] == 1000 and saved["module"].startswith("layers.") for saved in graph["saved_only_by_b"])
     assert (graph["a"]["peak_bytes"], graph["b"]["peak_bytes"]) == (tight.forecast.peak_bytes, wide.forecast.peak_bytes)
     assert graph["a"]["run_again"] > graph["b"]["run_again"] == 0
 
@@ -98,9 +98,9 @@ def test_another_order_is_a_difference(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_a_tensor_kept_for_nothing_is_a_difference(capsys: pytest.CaptureFixture[str]) -> None:
     (graph,) = Plan.load("tight.json").graphs
-    Plan((replace(graph, kept=(*graph.kept, Kept("loss", 1, ""))),)).save("more.json")
+    Plan((replace(graph, saved=(*graph.saved, SavedTensor("loss", 1, ""))),)).save("more.json")
     assert main(["diff", "tight.json", "more.json"]) == 1
-    assert "the same backward, but other tensors are kept" in capsys.readouterr().out
+    assert "the same backward, but other tensors are saved" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_what_is_no_plan_is_one_sentence_and_exit_code_2(
 
 def test_a_name_that_looks_like_markup_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     raw = json.loads(Path("wide.json").read_text())
-    raw["graphs"][0]["kept"][0]["module"] = "[red]layers[/nothing]"
+    raw["graphs"][0]["saved"][0]["module"] = "[red]layers[/nothing]"
     Path("[bold].json").write_text(json.dumps(raw))
     assert main(["diff", "[bold].json", "tight.json"]) == 1
     shown = capsys.readouterr().out
@@ -142,8 +142,8 @@ def test_a_name_that_looks_like_markup_is_shown_as_it_is(capsys: pytest.CaptureF
 
 def test_a_thousand_tensors_are_not_all_printed(capsys: pytest.CaptureFixture[str]) -> None:
     graph = layers(60)
-    for name, kept in (("none.json", {"f0"}), ("all.json", {f"f{number}" for number in range(60)})):
-        plan = schedule(graph, kept, traced_order(graph))
+    for name, saved in (("none.json", {"f0"}), ("all.json", {f"f{number}" for number in range(60)})):
+        plan = schedule(graph, saved, traced_order(graph))
         Plan.of([judge(graph, plan, setup(Budget(total_bytes=10**6)))]).save(name)
     assert main(["diff", "none.json", "all.json"]) == 1
     assert "and 19 more; --json has them all" in capsys.readouterr().out

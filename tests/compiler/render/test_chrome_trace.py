@@ -101,7 +101,7 @@ def test_counters_tell_the_memory_of_each_launch_and_what_is_left() -> None:
         assert event["args"].items() <= told.items()
         assert sum(event["args"].values()) == sum(told.values())
     assert after["args"]["gradients"] > 0
-    assert after["args"]["kept"] == 0
+    assert after["args"]["saved"] == 0
     assert len({tuple(event["args"]) for event in (*during, after)}) == 1
 
 
@@ -120,7 +120,7 @@ def test_the_peak_is_marked_for_all_threads() -> None:
         {"ph": "X", "name": "mm", "cat": "forward", "ts": 0, "dur": -1, "pid": 1, "tid": 1},
         {"ph": "X", "name": "mm", "cat": "forward", "ts": float("nan"), "dur": 1, "pid": 1, "tid": 1},
         {"ph": "X", "name": "mm", "cat": "forward", "ts": 9e9, "dur": 1, "pid": 1, "tid": 9},
-        {"ph": "C", "name": "memory", "ts": 9e9, "pid": 1, "tid": 0, "args": {"kept": "much"}},
+        {"ph": "C", "name": "memory", "ts": 9e9, "pid": 1, "tid": 0, "args": {"saved": "much"}},
         {"ph": "i", "name": "peak", "ts": 0, "pid": 1, "tid": 1, "s": "g"},
     ],
 )

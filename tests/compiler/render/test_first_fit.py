@@ -19,10 +19,10 @@ def test_a_freed_place_is_used_again_and_neighbours_grow_together() -> None:
 
 def test_the_last_gap_grows_at_the_end() -> None:
     memory = FirstFit()
-    kept, freed = memory.allocate(ROUNDING), memory.allocate(ROUNDING)
+    saved, freed = memory.allocate(ROUNDING), memory.allocate(ROUNDING)
     memory.free(freed, ROUNDING)
     assert memory.allocate(5 * ROUNDING) == freed
-    assert (kept, memory.used_bytes) == (0, 6 * ROUNDING)
+    assert (saved, memory.used_bytes) == (0, 6 * ROUNDING)
 
 
 def test_no_two_live_blocks_overlap(seeds: range) -> None:

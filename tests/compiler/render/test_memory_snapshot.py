@@ -109,10 +109,10 @@ def test_pointing_at_a_block_tells_what_it_is() -> None:
     frames = next(event["frames"] for event in events if event["frames"] and "mm_0 " in event["frames"][0]["name"])
     shown = [f"{frame['filename']}:{frame['line']}:{frame['name']}" for frame in frames]
     assert shown == [
-        "kept:0:mm_0 aten.mm.default bfloat16[32, 1024, 3072]",
+        "saved:0:mm_0 aten.mm.default bfloat16[32, 1024, 3072]",
         "examples/gpt.py:21:blocks.0.qkv",
         "code:21:qkv = self.qkv(self.norm_attention(x))",
-        "kept:0:would cost 0.41 ms to compute again, and its 192 MiB fit",
+        "saved:0:would cost 0.41 ms to compute again, and its 192 MiB fit",
     ]
 
 

@@ -1,4 +1,4 @@
-"""What people read of an analysis in a terminal, kept as golden text."""
+"""What people read of an analysis in a terminal, saved as golden text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EMPTY = {"frontier": [], "baselines": [], "graphs": [], "breaks": [], "what_if":
 
 def nothing() -> dict[str, Any]:
     """All that may be empty is."""
-    report = sample_report() | EMPTY | {"max_batch": None, "optimizer": None, "lowered_bytes": None, "settings": {}}
+    report = sample_report() | EMPTY | {"max_batch": None, "optimizer": None, "compiled_bytes": None, "settings": {}}
     report["device"]["approximations"] = []
     return report
 

@@ -27,9 +27,9 @@ def scratch(operator: str, tensors: tuple[torch.Tensor, ...], threads: int, head
 
 def measured_scratch(call: Callable[[], tuple[torch.Tensor, ...]]) -> int:
     """The peak of a call above what it returns."""
-    kept: list[torch.Tensor] = []
-    peak = measure_peak(lambda: kept.extend(call()), torch.device("cpu"))
-    return peak - sum(tensor.nbytes for tensor in kept)
+    saved: list[torch.Tensor] = []
+    peak = measure_peak(lambda: saved.extend(call()), torch.device("cpu"))
+    return peak - sum(tensor.nbytes for tensor in saved)
 
 
 def merged_heads(tensor: torch.Tensor) -> torch.Tensor:

@@ -29,9 +29,9 @@ DEVICE = DeviceProfile(
 )
 
 
-def foreseen(graph: JointGraph, kept: set[str]) -> Forecast:
+def foreseen(graph: JointGraph, saved: set[str]) -> Forecast:
     asked = replace(problem(graph, lowering=Lowering.INDUCTOR), device=DEVICE)
-    return forecast(asked, schedule(graph, kept, traced_order(graph)))
+    return forecast(asked, schedule(graph, saved, traced_order(graph)))
 
 
 def pointwise(name: str, *inputs: str, role: Role = Role.FORWARD, operator: str = "aten.mul.Tensor") -> object:
@@ -70,10 +70,10 @@ def test_what_is_recomputed_inside_a_loop_that_runs_anyway_costs_what_it_adds() 
         pointwise("g", "t", "a", role=Role.BACKWARD),
     ]
     graph = joint(values, ["y"], ["g"])  # type: ignore[arg-type]  # values, all of them
-    kept, again = foreseen(graph, {"a"}), foreseen(graph, set())
-    # Kept, `a` is written by the forward; computed again it is two operations over three buffers.
-    assert sum(kept.forward_times.values()) - sum(again.forward_times.values()) == 1.0
-    assert sum(again.backward_times.values()) == sum(kept.backward_times.values()) == 3.0 + LAUNCH
+    saved, again = foreseen(graph, {"a"}), foreseen(graph, set())
+    # SavedTensor, `a` is written by the forward; computed again it is two operations over three buffers.
+    assert sum(saved.forward_times.values()) - sum(again.forward_times.values()) == 1.0
+    assert sum(again.backward_times.values()) == sum(saved.backward_times.values()) == 3.0 + LAUNCH
 
 
 def test_times_are_told_by_kind_of_kernel() -> None:

@@ -33,9 +33,9 @@ def test_keeping_everything_peaks_where_the_first_gradient_is_made() -> None:
 
 def test_recomputing_everything_at_once_saves_nothing() -> None:
     graph = chain(3)
-    kept = forecast(problem(graph), schedule(graph, {"f0", "f1", "f2"}, traced_order(graph)))
+    saved = forecast(problem(graph), schedule(graph, {"f0", "f1", "f2"}, traced_order(graph)))
     dropped = forecast(problem(graph), schedule(graph, (), traced_order(graph)))
-    assert dropped.peak_bytes == kept.peak_bytes
+    assert dropped.peak_bytes == saved.peak_bytes
     assert dropped.recompute_seconds == 3.0
 
 
@@ -71,7 +71,7 @@ def test_the_peak_is_explained_to_the_byte() -> None:
     shown = forecast(problem(graph), schedule(graph, {"f0", "f3"}, traced_order(graph)))
     assert sum(item.nbytes for item in shown.at_peak) == shown.peak_bytes
     assert shown.filled_by()[Content.INPUT] == UNIT
-    assert shown.filled_by()[Content.KEPT] >= UNIT
+    assert shown.filled_by()[Content.SAVED] >= UNIT
 
 
 def test_gradients_stay_until_the_end() -> None:
@@ -122,10 +122,10 @@ def test_a_loop_writes_in_place_over_an_input_that_dies_there() -> None:
 
 
 @settings(max_examples=50, deadline=None)
-@given(kept=st.sets(st.sampled_from(["f0", "f1", "f2", "f3", "f4"])))
-def test_live_bytes_never_fall_below_what_is_given(kept: set[str]) -> None:
+@given(saved=st.sets(st.sampled_from(["f0", "f1", "f2", "f3", "f4"])))
+def test_live_bytes_never_fall_below_what_is_given(saved: set[str]) -> None:
     graph = chain(5)
     for lowering in Lowering:
-        shown = forecast(problem(graph, lowering=lowering), schedule(graph, kept, traced_order(graph)))
-        assert all(moment.live_bytes >= shown.given_bytes for moment in shown.timeline)
+        shown = forecast(problem(graph, lowering=lowering), schedule(graph, saved, traced_order(graph)))
+        assert all(moment.live_bytes >= shown.graph_input_bytes for moment in shown.timeline)
         assert sum(item.nbytes for item in shown.at_peak) == shown.peak_bytes

@@ -1,4 +1,4 @@
-"""The story of a plan, against the forecast that it must add up to."""
+"""The timeline of a plan, against the forecast that it must add up to."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from autockpt.passes.problem.plan import Budget, Plan, Problem, Setup
 
 def adds_up(asked: Problem, plan: Plan) -> None:
     simulator = Simulator(asked)
-    story = tell(simulator, plan)
+    timeline = tell(simulator, plan)
     expected = [live for _, lives in simulator.launches(plan) for live in lives]
-    assert [sum(live.values()) for live in story.live()] == expected
-    assert sum(launch.seconds for launch in story.launches) == pytest.approx(simulator.step_seconds(plan))
+    assert [sum(live.values()) for live in timeline.live()] == expected
+    assert sum(launch.seconds for launch in timeline.launches) == pytest.approx(simulator.step_seconds(plan))
 
 
 def test_the_blocks_of_every_launch_add_up_to_the_forecast_of_random_plans(seeds: range) -> None:
     for seed in seeds:
         asked = random_problem(seed)
-        for kept in ((), asked.graph.backward_reads):
-            for plan in keeping(asked, kept):
+        for saved in ((), asked.graph.backward_reads):
+            for plan in keeping(asked, saved):
                 adds_up(asked, plan)
 
 
 def test_what_is_kept_is_one_block_through_both_passes() -> None:
     graph = chain(2)
     plan = schedule(graph, {"f0"}, traced_order(graph))
-    story = tell(Simulator(problem(graph)), plan)
-    named = {block.name: block for block in story.blocks if block.nbytes}
+    timeline = tell(Simulator(problem(graph)), plan)
+    named = {block.name: block for block in timeline.blocks if block.nbytes}
     # f0 f1 loss | f1 b1 b0
-    assert [launch.operation for launch in story.launches] == ["f0", "f1", "loss", "f1", "b1", "b0"]
-    assert [launch.recomputes for launch in story.launches] == [False, False, False, True, False, False]
-    assert (named["f0"].content, named["f0"].born, named["f0"].dies) == (Content.KEPT, 0, 5)
-    assert [(b.content, b.born, b.dies) for b in story.blocks if b.name == "f1"] == [
+    assert [launch.operation for launch in timeline.launches] == ["f0", "f1", "loss", "f1", "b1", "b0"]
+    assert [launch.recomputes for launch in timeline.launches] == [False, False, False, True, False, False]
+    assert (named["f0"].content, named["f0"].born, named["f0"].dies) == (Content.SAVED, 0, 5)
+    assert [(b.content, b.born, b.dies) for b in timeline.blocks if b.name == "f1"] == [
         (Content.TEMPORARY, 1, 2),
         (Content.RECOMPUTED, 3, 4),
     ]

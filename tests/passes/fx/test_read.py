@@ -47,7 +47,7 @@ def test_sizes_are_of_storages() -> None:
     graph = read_joint(*joint_of(Small(), torch.randn(8, 8)))
     gelu = next(value for value in graph.values if value.operator == "aten.gelu.default")
     assert graph.bytes_of(gelu.name) == 8 * 32 * 4
-    assert graph.given_bytes == 4 * (8 * 32 + 32 + 32 * 8 + 8 + 8 * 8)
+    assert graph.graph_input_bytes == 4 * (8 * 32 + 32 + 32 * 8 + 8 + 8 * 8)
 
 
 def test_every_value_knows_the_line_that_made_it() -> None:

@@ -62,8 +62,8 @@ def primals_of(module: fx.GraphModule, model: nn.Module, x: Tensor) -> list[Tens
 def test_every_kept_set_gives_the_gradients_of_eager(traced: Any) -> None:
     model, x, module, outputs, parameters, graph = traced
     tanhs = [v.name for v in graph.values if v.operator == "aten.tanh.default" and v.role is Role.FORWARD]
-    for kept in ([], tanhs[:1], tanhs[1:3], tanhs):
-        plan = schedule(graph, kept, traced_order(graph))
+    for saved in ([], tanhs[:1], tanhs[1:3], tanhs):
+        plan = schedule(graph, saved, traced_order(graph))
         modules = split(module, plan, outputs, parameters)
         verify_modules(module, plan, *modules)
         got = run(*modules, primals_of(module, model, x), outputs)
@@ -84,7 +84,7 @@ def test_a_value_recomputed_twice_is_written_twice(traced: Any) -> None:
         n for n in plan.backward if graph.by_name[n].role is Role.BACKWARD and first in graph.by_name[n].inputs
     )
     at = plan.backward.index(reader)
-    twice = Plan(plan.kept, (*plan.backward[:at], first, *plan.backward[at:]))
+    twice = Plan(plan.saved, (*plan.backward[:at], first, *plan.backward[at:]))
     modules = split(module, twice, outputs, parameters)
     verify_modules(module, twice, *modules)
     count = sum(node.target is torch.ops.aten.tanh.default for node in modules[1].graph.nodes)
@@ -104,7 +104,7 @@ def test_a_plan_for_another_graph_is_refused(traced: Any) -> None:
     _, _, module, outputs, parameters, graph = traced
     plan = schedule(graph, [], traced_order(graph))
     with pytest.raises(UnwritablePlan, match="nobody"):
-        split(module, Plan(plan.kept, (*plan.backward, "nobody")), outputs, parameters)
+        split(module, Plan(plan.saved, (*plan.backward, "nobody")), outputs, parameters)
 
 
 def test_modules_that_do_something_else_are_noticed(traced: Any) -> None:

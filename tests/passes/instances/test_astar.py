@@ -62,7 +62,7 @@ def test_a_search_that_grows_too_large_says_so() -> None:
 def test_a_budget_that_everything_fits_needs_nothing_again(seeds: range) -> None:
     for seed in seeds:
         task = sketch(seed).task
-        assert exact(task, peak_bytes(task, task.keep_everything)) == task.keep_everything
+        assert exact(task, peak_bytes(task, task.save_everything)) == task.save_everything
 
 
 @settings(max_examples=60, deadline=None)
@@ -86,10 +86,10 @@ def test_a_larger_budget_is_never_slower(seed: int, budget: int, more: int) -> N
 def test_a_pinned_value_never_runs_again(seed: int, value: int, part: int) -> None:
     task = sketch(seed, most_values=9).task
     budget = telling_budgets(task)[part]
-    pinned = task.pinned.copy()
-    pinned[value % task.turn] = True
-    again = exact(replace(task, pinned=pinned), budget)
+    must_save = task.must_save.copy()
+    must_save[value % task.turn] = True
+    again = exact(replace(task, must_save=must_save), budget)
     if again is None:
         return
-    assert not any(pinned[operation] for more in again for operation in more)
+    assert not any(must_save[operation] for more in again for operation in more)
     assert seconds(task, budget) <= extra_seconds(task, again)

@@ -54,7 +54,7 @@ def test_the_bound_is_near_the_optimum() -> None:
 def test_a_value_that_cannot_be_kept_is_paid_for() -> None:
     # The first gradient lives beside f0, f1 and the loss, 14 bytes; with less, the cheaper of f0 and f1 runs again.
     reads = [(), (), (0, 1), (1, 2), (0, 3)]
-    task = Task.of([2, 3, 1, 1, 1], [5, 5, 3, 1, 1], reads, turn=3, pinned=[2], stays=[2, 4])
+    task = Task.of([2, 3, 1, 1, 1], [5, 5, 3, 1, 1], reads, turn=3, must_save=[2], stays=[2, 4])
     assert every_plan_bound(task, 14) == 0.0
     assert every_plan_bound(task, 13) == pytest.approx(2.0, rel=1e-5)
     assert every_plan_bound(task, 12) == inf
@@ -63,7 +63,7 @@ def test_a_value_that_cannot_be_kept_is_paid_for() -> None:
 def test_a_budget_that_everything_fits_has_no_bound(seeds: range) -> None:
     for seed in seeds:
         task = sketch(seed).task
-        assert every_plan_bound(task, peak_bytes(task, task.keep_everything)) == 0.0
+        assert every_plan_bound(task, peak_bytes(task, task.save_everything)) == 0.0
 
 
 @settings(max_examples=30, deadline=None)

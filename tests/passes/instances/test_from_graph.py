@@ -19,7 +19,7 @@ from autockpt.passes.instances.from_graph import task_of
 from autockpt.passes.instances.task import Again, Task, extra_seconds, peak_bytes
 from autockpt.passes.instances.to_plan import plan_of
 from autockpt.passes.planners.schedule import leaves_first, traced_order
-from autockpt.passes.problem.must_save import find_pins
+from autockpt.passes.problem.must_save import find_must_save
 from autockpt.passes.problem.plan import Lowering, Problem
 from autockpt.passes.problem.verify import verify
 
@@ -27,12 +27,12 @@ from autockpt.passes.problem.verify import verify
 def some_plans(task: Task, seed: int) -> Iterator[Again]:
     """Nothing again, anything again anywhere, and the best for some budgets."""
     dice = random.Random(seed)
-    loose = [v for v in range(task.turn) if not task.pinned[v]]
-    yield task.keep_everything
+    loose = [v for v in range(task.turn) if not task.must_save[v]]
+    yield task.save_everything
     for _ in range(4):
-        yield tuple(tuple(dice.sample(loose, min(len(loose), dice.choice([0, 0, 1, 2])))) for _ in task.keep_everything)
+        yield tuple(tuple(dice.sample(loose, min(len(loose), dice.choice([0, 0, 1, 2])))) for _ in task.save_everything)
     if task.turn < 14:
-        most = peak_bytes(task, task.keep_everything)
+        most = peak_bytes(task, task.save_everything)
         for budget in (most * 9 // 10, most * 3 // 4):
             if (again := exact(task, budget)) is not None:
                 yield again
@@ -42,7 +42,7 @@ def excess(asked: Problem, order: tuple[str, ...], seed: int = 0) -> set[int]:
     """What the task counts beyond the forecast, over some plans."""
     task, naming = task_of(asked, order)
     simulator = Simulator(asked)
-    base = asked.graph.given_bytes + asked.standing_bytes
+    base = asked.graph.graph_input_bytes + asked.standing_bytes
     found = set()
     for again in some_plans(task, seed):
         plan = plan_of(asked, naming, again)
@@ -94,13 +94,13 @@ def test_a_view_is_taken_anew_of_a_new_storage() -> None:
     asked = problem(graph)
     _, naming = task_of(asked, traced_order(graph))
     assert naming.names == (("f",), ("loss",), (), ("b1",), ("b2",))
-    kept, remade = (plan_of(asked, naming, again) for again in (((), ()), ((), (0,))))
-    assert (kept.kept, kept.backward) == ({"f"}, ("v", "b1", "b2"))
-    assert (remade.kept, remade.backward) == ({"f"}, ("v", "b1", "f", "v", "b2"))
+    saved, remade = (plan_of(asked, naming, again) for again in (((), ()), ((), (0,))))
+    assert (saved.saved, saved.backward) == ({"f"}, ("v", "b1", "b2"))
+    assert (remade.saved, remade.backward) == ({"f"}, ("v", "b1", "f", "v", "b2"))
     assert excess(asked, traced_order(graph)) == {0}
 
 
-def dropout(pinned: bool) -> Problem:
+def dropout(must_save: bool) -> Problem:
     graph = framed(
         value("d", "x", storage="", nbytes=0),
         value("out", "d", kind=Kind.PART, nbytes=4 * UNIT),
@@ -112,15 +112,15 @@ def dropout(pinned: bool) -> Problem:
         outputs=["last"],
         grads=["b1"],
     )
-    return problem(graph, pinned=dict.fromkeys(["d", "out", "mask"], "random") if pinned else {})
+    return problem(graph, must_save=dict.fromkeys(["d", "out", "mask"], "random") if must_save else {})
 
 
 def test_results_of_an_operation_that_runs_once_are_held_one_by_one() -> None:
-    assert excess(dropout(pinned=True), ("b1",)) == {0}
+    assert excess(dropout(must_save=True), ("b1",)) == {0}
 
 
 def test_results_of_an_operation_that_may_run_again_are_held_together() -> None:
-    asked = dropout(pinned=False)
+    asked = dropout(must_save=False)
     _, naming = task_of(asked, ("b1",))
     assert ("d", "out", "mask") in naming.names
     assert all(0 <= more <= 4 * UNIT for more in excess(asked, ("b1",)))
@@ -162,6 +162,6 @@ def test_plans_of_a_traced_model_hold_and_never_need_more_than_their_task() -> N
     graph = read_joint(module, outputs, parameters)
     free = (Kind.GIVEN, Kind.VIEW, Kind.PART, Kind.SYMBOL)
     seconds = {v.name: 0.0 if v.kind in free else 1.0 for v in graph.values}
-    asked = Problem(graph, seconds, find_pins(graph, Lowering.EAGER), Lowering.EAGER)
+    asked = Problem(graph, seconds, find_must_save(graph, Lowering.EAGER), Lowering.EAGER)
     for order in (traced_order(graph), leaves_first(graph)):
         assert min(excess(asked, order)) >= 0

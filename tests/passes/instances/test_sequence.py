@@ -29,13 +29,13 @@ def random_task(seed: int, forward: int = 5, backward: int = 5) -> Task:
     costs = [random.choice([0, 1, 2, 5]) for _ in reads]
     sizes = [random.choice([0, 1, 3, 8]) for _ in reads]
     chosen = [operation for operation in range(len(reads)) if random.random() < 0.1]
-    return Task.of(costs, sizes, reads, forward, pinned=chosen[:1], stays=chosen[1:])
+    return Task.of(costs, sizes, reads, forward, must_save=chosen[:1], stays=chosen[1:])
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_live_bytes_follow_every_move_and_its_undoing(seed: int) -> None:
     task = random_task(seed)
-    state = Sequence(task, task.keep_everything)
+    state = Sequence(task, task.save_everything)
     moves = Moves(state, Random(seed))
     for _ in range(150):
         before = state.again(), state.live.copy()
@@ -50,8 +50,8 @@ def test_live_bytes_follow_every_move_and_its_undoing(seed: int) -> None:
 
 
 def test_moves_never_run_again_what_is_pinned_or_stays() -> None:
-    task = Task.of([1] * 6, [4] * 6, [(), (0,), (1,), (2,), (1, 3), (0, 4)], turn=3, pinned=[0], stays=[1])
-    state = Sequence(task, task.keep_everything)
+    task = Task.of([1] * 6, [4] * 6, [(), (0,), (1,), (2,), (1, 3), (0, 4)], turn=3, must_save=[0], stays=[1])
+    state = Sequence(task, task.save_everything)
     moves = Moves(state, Random(0))
     for _ in range(100):
         moves.propose()
@@ -60,13 +60,13 @@ def test_moves_never_run_again_what_is_pinned_or_stays() -> None:
 
 def test_annealing_repeats_itself() -> None:
     task = random_task(3)
-    budget = peak_bytes(task, task.keep_everything) * 3 // 4
+    budget = peak_bytes(task, task.save_everything) * 3 // 4
 
-    assert anneal(task, task.keep_everything, budget, 500, 1) == anneal(task, task.keep_everything, budget, 500, 1)
+    assert anneal(task, task.save_everything, budget, 500, 1) == anneal(task, task.save_everything, budget, 500, 1)
 
 
 def test_candidates_are_the_stages_of_reads_within_reach() -> None:
-    task = Task.of([1] * 6, [1] * 6, [(), (0,), (1,), (2,), (1, 3), (0, 4)], turn=3, pinned=[2])
+    task = Task.of([1] * 6, [1] * 6, [(), (0,), (1,), (2,), (1, 3), (0, 4)], turn=3, must_save=[2])
 
     assert candidates(task, 0) == ((2,), (1,), ())
     assert candidates(task, 1) == ((1, 2), (0, 1), ())
@@ -90,7 +90,7 @@ def test_the_stage_program_with_every_stage_finds_the_cheapest_runs(seed: int) -
     task = random_task(seed, forward=3, backward=3)
     everywhere = tuple(() if task.once[v] else (0, 1, 2) for v in range(3))
     for share in (0.9, 0.75, 0.6):
-        budget = int(peak_bytes(task, task.keep_everything) * share)
+        budget = int(peak_bytes(task, task.save_everything) * share)
         answer = solve_stages(task, budget, everywhere, limit_seconds=10.0)
         found = inf if answer.again is None else extra_seconds(task, answer.again)
         assert found == pytest.approx(cheapest(task, budget))
@@ -109,16 +109,16 @@ def test_the_planner_of_large_tasks_is_exact_on_small_ones(seed: int, monkeypatc
     task = random_task(seed, forward=6, backward=6)
     monkeypatch.setattr(task_search, "_SMALL", 0)
     for share in (0.85, 0.65):
-        budget = int(peak_bytes(task, task.keep_everything) * share)
+        budget = int(peak_bytes(task, task.save_everything) * share)
         best = exact(task, budget)
         assert plan(task, budget).extra_seconds == (inf if best is None else extra_seconds(task, best))
 
 
 def test_what_fits_is_left_alone_and_what_cannot_fit_is_said() -> None:
     task = random_task(1)
-    peak = peak_bytes(task, task.keep_everything)
+    peak = peak_bytes(task, task.save_everything)
 
-    assert plan(task, peak).again == task.keep_everything
+    assert plan(task, peak).again == task.save_everything
     hopeless = plan(task, 0)
     assert hopeless.again is None
     assert 0 < hopeless.peak_bytes <= peak
@@ -127,7 +127,7 @@ def test_what_fits_is_left_alone_and_what_cannot_fit_is_said() -> None:
 
 def test_a_task_without_a_backward_or_without_free_values_is_planned_too() -> None:
     bare = Task.of([1, 1], [4, 4], [(), (0,)], turn=2)
-    stuck = Task.of([1, 1, 1], [4, 4, 4], [(), (0,), (0, 1)], turn=2, pinned=[0, 1])
+    stuck = Task.of([1, 1, 1], [4, 4, 4], [(), (0,), (0, 1)], turn=2, must_save=[0, 1])
 
     assert plan(bare, 8).again == ()
     assert plan(bare, 7).again is None

@@ -1,4 +1,4 @@
-"""The gap program against trying every choice, and the plans made from it."""
+"""The interval program against trying every choice, and the plans made from it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 from autockpt.passes.graph.arrays import Booleans, Floats
-from autockpt.passes.instances.intervals import gap_plan, just_in_time, pose_gaps, unavoidable_bytes
+from autockpt.passes.instances.intervals import interval_plan, just_in_time, pose_intervals, unavoidable_bytes
 from autockpt.passes.instances.task import Task, extra_seconds, peak_bytes
 from autockpt.passes.intervals.program import lp_bound, solve
-from autockpt.passes.intervals.values import Gaps
+from autockpt.passes.intervals.values import Intervals
 
 
 def gaps_of(
     seconds: list[float], nbytes: list[float], reads: list[tuple[int, int]], demanded: list[int], count: int = 1
-) -> Gaps:
+) -> Intervals:
     """Every gap covers moments 0 .. count-1."""
     every = np.arange(len(seconds))
-    return Gaps(
+    return Intervals(
         seconds=np.array(seconds),
         nbytes=np.array(nbytes),
         opens=np.zeros(len(seconds), dtype=np.int64),
@@ -31,7 +31,7 @@ def gaps_of(
     )
 
 
-def random_gaps(seed: int, size: int = 6) -> tuple[Gaps, Floats]:
+def random_intervals(seed: int, size: int = 6) -> tuple[Intervals, Floats]:
     random = Random(seed)
     pairs = [(u, v) for v in range(size) for u in range(v) if random.random() < 0.35]
     seconds = [random.choice([0.0, 1.0, 2.0, 5.0, inf]) for _ in range(size)]
@@ -39,63 +39,63 @@ def random_gaps(seed: int, size: int = 6) -> tuple[Gaps, Floats]:
     given = gaps_of(seconds, nbytes, pairs, random.sample(range(size), 4))
     opens = np.array([random.randrange(3) for _ in range(size)])
     closes = np.array([random.randrange(2, 6) for _ in range(size)])
-    gaps = Gaps(given.seconds, given.nbytes, opens, closes, given.reads, given.demanded)
-    return gaps, np.array([float(random.randrange(3, 11)) for _ in range(6)])
+    intervals = Intervals(given.seconds, given.nbytes, opens, closes, given.reads, given.demanded)
+    return intervals, np.array([float(random.randrange(3, 11)) for _ in range(6)])
 
 
-def is_choice(gaps: Gaps, room: Floats, kept: Booleans, again: Booleans) -> bool:
-    there = kept | again
-    held = np.where(kept, gaps.nbytes, 0.0)
+def is_choice(intervals: Intervals, room: Floats, saved: Booleans, again: Booleans) -> bool:
+    there = saved | again
+    held = np.where(saved, intervals.nbytes, 0.0)
     moments = np.arange(len(room))[:, None]
-    inside = (gaps.opens <= moments) & (moments <= gaps.closes)
+    inside = (intervals.opens <= moments) & (moments <= intervals.closes)
     return bool(
-        there[gaps.demanded].all()
-        and all(there[u] for u, v in gaps.reads.tolist() if again[v])
+        there[intervals.demanded].all()
+        and all(there[u] for u, v in intervals.reads.tolist() if again[v])
         and np.isfinite(held).all()
-        and np.isfinite(gaps.seconds[again]).all()
+        and np.isfinite(intervals.seconds[again]).all()
         and (np.where(inside, held, 0.0).sum(axis=1) <= room).all()
     )
 
 
-def cheapest(gaps: Gaps, room: Floats) -> float:
-    """By trying every choice: each value is kept, computed again or neither."""
+def cheapest(intervals: Intervals, room: Floats) -> float:
+    """By trying every choice: each value is saved, computed again or neither."""
     least = inf
-    for choice in product(range(3), repeat=gaps.count):
-        kept, again = np.array(choice) == 1, np.array(choice) == 2
-        if is_choice(gaps, room, kept, again):
-            least = min(least, float(gaps.seconds[again].sum()))
+    for choice in product(range(3), repeat=intervals.count):
+        saved, again = np.array(choice) == 1, np.array(choice) == 2
+        if is_choice(intervals, room, saved, again):
+            least = min(least, float(intervals.seconds[again].sum()))
     return least
 
 
 @pytest.mark.parametrize("seed", range(25))
 def test_the_answer_is_the_cheapest_of_all_choices(seed: int) -> None:
-    gaps, room = random_gaps(seed)
-    least = cheapest(gaps, room)
-    answer = solve(gaps, room, limit_seconds=10.0)
+    intervals, room = random_intervals(seed)
+    least = cheapest(intervals, room)
+    answer = solve(intervals, room, limit_seconds=10.0)
 
     assert (inf if answer is None else answer.seconds) == pytest.approx(least)
     if answer is not None:
-        assert is_choice(gaps, room, answer.kept, answer.again)
+        assert is_choice(intervals, room, answer.saved, answer.again)
         assert answer.lp_seconds <= answer.bound_seconds + 1e-6 <= answer.seconds + 2e-6
-        assert lp_bound(gaps, room) == pytest.approx(answer.lp_seconds)
+        assert lp_bound(intervals, room) == pytest.approx(answer.lp_seconds)
 
 
 def test_the_cheapest_per_byte_is_computed_again() -> None:
-    gaps = gaps_of([3.0, 1.0], [4.0, 4.0], [], demanded=[0, 1])
-    answer = solve(gaps, np.array([4.0]), limit_seconds=1.0)
+    intervals = gaps_of([3.0, 1.0], [4.0, 4.0], [], demanded=[0, 1])
+    answer = solve(intervals, np.array([4.0]), limit_seconds=1.0)
 
     assert answer is not None
-    assert answer.kept.tolist() == [True, False]
+    assert answer.saved.tolist() == [True, False]
     assert answer.proven
     assert answer.seconds == 1.0
 
 
 def test_a_recomputed_value_needs_its_input() -> None:
-    gaps = gaps_of([5.0, 1.0], [2.0, 4.0], [(0, 1)], demanded=[1])
-    answer = solve(gaps, np.array([3.0]), limit_seconds=1.0)
+    intervals = gaps_of([5.0, 1.0], [2.0, 4.0], [(0, 1)], demanded=[1])
+    answer = solve(intervals, np.array([3.0]), limit_seconds=1.0)
 
     assert answer is not None
-    assert (answer.kept.tolist(), answer.again.tolist()) == ([True, False], [False, True])
+    assert (answer.saved.tolist(), answer.again.tolist()) == ([True, False], [False, True])
 
 
 def test_what_can_neither_be_kept_nor_recomputed_leaves_no_answer() -> None:
@@ -106,7 +106,7 @@ def test_what_can_neither_be_kept_nor_recomputed_leaves_no_answer() -> None:
 
 def test_gaps_that_share_no_turn_are_refused() -> None:
     none = np.zeros((0, 2), dtype=np.int64)
-    apart = Gaps(np.ones(2), np.ones(2), np.array([0, 5]), np.array([2, 6]), none, np.ones(2, dtype=np.bool_))
+    apart = Intervals(np.ones(2), np.ones(2), np.array([0, 5]), np.array([2, 6]), none, np.ones(2, dtype=np.bool_))
     with pytest.raises(ValueError, match="share a turn"):
         solve(apart, np.ones(7), limit_seconds=1.0)
 
@@ -119,11 +119,11 @@ def chain(length: int) -> Task:
 
 
 def test_gaps_run_from_the_last_forward_to_the_first_backward_read() -> None:
-    gaps = pose_gaps(chain(3))
+    intervals = pose_intervals(chain(3))
 
-    assert gaps.opens.tolist() == [2, 3, 3]
-    assert gaps.closes.tolist() == [4, 3, 2]
-    assert gaps.free_to_keep.tolist() == [False, False, True]
+    assert intervals.opens.tolist() == [2, 3, 3]
+    assert intervals.closes.tolist() == [4, 3, 2]
+    assert intervals.free_to_save.tolist() == [False, False, True]
     assert unavoidable_bytes(chain(3)).tolist() == [8, 16, 16, 9, 10, 10]
 
 
@@ -136,9 +136,9 @@ def test_values_run_again_right_before_their_first_need() -> None:
 
 def test_the_plan_fits_when_replayed_and_its_bound_holds() -> None:
     task = chain(8)
-    whole = peak_bytes(task, task.keep_everything)
+    whole = peak_bytes(task, task.save_everything)
     for budget in range(whole * 2 // 3, whole + 1, 4):
-        found = gap_plan(task, budget)
+        found = interval_plan(task, budget)
         assert found.again is not None
         assert peak_bytes(task, found.again) <= budget
         assert extra_seconds(task, found.again) >= found.bound_seconds - 1e-6
@@ -146,7 +146,7 @@ def test_the_plan_fits_when_replayed_and_its_bound_holds() -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_no_plan_of_the_class_is_faster_than_the_bound(seed: int) -> None:
-    """Only some values are read by the backward, so that others are kept for recomputations alone."""
+    """Only some values are read by the backward, so that others are saved for recomputations alone."""
     random = Random(seed)
     reads = [sorted({random.randrange(v) for _ in range(random.randrange(1, 3))}) if v else [] for v in range(6)]
     reads += [sorted({random.randrange(6), *([5 + back] if back else [])}) for back in range(5)]
@@ -154,11 +154,11 @@ def test_no_plan_of_the_class_is_faster_than_the_bound(seed: int) -> None:
     plans = [just_in_time(task, np.array(chosen)) for chosen in product((False, True), repeat=6)]
     for budget in sorted({peak_bytes(task, again) for again in plans}):
         fitting = [extra_seconds(task, again) for again in plans if peak_bytes(task, again) <= budget]
-        assert gap_plan(task, budget).bound_seconds <= min(fitting) + 1e-6
+        assert interval_plan(task, budget).bound_seconds <= min(fitting) + 1e-6
 
 
 def test_a_budget_below_one_operation_is_hopeless() -> None:
-    found = gap_plan(chain(3), 9)
+    found = interval_plan(chain(3), 9)
 
     assert found.again is None
     assert found.bound_seconds == inf

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autockpt.passes.forecast.simulator import Simulator
-from autockpt.passes.graph.cut_points import every_block, find_waists
+from autockpt.passes.graph.cut_points import every_block, find_cut_points
 from autockpt.passes.graph.joint import JointGraph, Kind, Role, Trait
-from autockpt.passes.planners.baselines import BASELINES, find_baselines, keep_blocks, keep_waists, square_root
+from autockpt.passes.planners.baselines import BASELINES, find_baselines, save_blocks, save_cut_points, square_root
 from autockpt.passes.planners.schedule import keeping
 from autockpt.passes.problem.plan import Plan, Problem
 from autockpt.passes.problem.verify import verify
@@ -34,11 +34,11 @@ def hills(count: int, operators: tuple[str, ...] = ("mm",)) -> JointGraph:
 
 
 def named(graph: JointGraph) -> list[str]:
-    return [graph.values[waist.position].name for waist in find_waists(graph)]
+    return [graph.values[cut_point.position].name for cut_point in find_cut_points(graph)]
 
 
-def kept(asked: Problem, name: str) -> frozenset[str]:
-    return {found.name: found.plan.kept for found in find_baselines(asked)}[name]
+def saved(asked: Problem, name: str) -> frozenset[str]:
+    return {found.name: found.plan.saved for found in find_baselines(asked)}[name]
 
 
 @settings(max_examples=60, deadline=None)
@@ -53,12 +53,12 @@ def test_every_baseline_is_a_plan_that_can_run(seed: int) -> None:
 def test_who_keeps_everything_recomputes_nothing() -> None:
     everything = find_baselines(problem(hills(4)))[0]
     assert everything.recompute_seconds == 0.0
-    assert everything.plan.kept == {f"{kind}{number}" for kind in "nw" for number in range(4)}
+    assert everything.plan.saved == {f"{kind}{number}" for kind in "nw" for number in range(4)}
 
 
 def test_who_recomputes_everything_keeps_what_is_pinned() -> None:
-    asked = problem(hills(4), pinned={"w1": "random: would draw again"})
-    assert kept(asked, "recompute everything") == {"w1"}
+    asked = problem(hills(4), must_save={"w1": "random: would draw again"})
+    assert saved(asked, "recompute everything") == {"w1"}
 
 
 def test_the_forward_is_narrow_between_its_hills() -> None:
@@ -69,8 +69,8 @@ def test_a_waist_that_the_backward_has_no_use_for_is_not_kept() -> None:
     graph = hills(4)
     values = [v for v in graph.values if v.name not in ("bw0", "bn0")]
     short = joint(values, graph.forward_outputs, ["bn1"])
-    (plan, *_) = keep_waists(problem(short))
-    assert plan.kept == {"n1", "n2", "n3"}
+    (plan, *_) = save_cut_points(problem(short))
+    assert plan.saved == {"n1", "n2", "n3"}
 
 
 def test_an_operation_with_several_results_is_not_narrow_before_they_are_taken_out() -> None:
@@ -100,15 +100,15 @@ def test_of_equally_narrow_moments_the_residual_counts() -> None:
 
 def test_a_block_that_is_narrow_inside_is_one_block() -> None:
     graph = hills(6, operators=("attention", "mm"))
-    blocks = every_block(find_waists(graph))
-    assert [graph.values[waist.position].name for waist in blocks] == ["n0", "n2", "n4"]
-    (plan, *_) = keep_blocks(problem(graph))
-    assert plan.kept == {"n0", "n2", "n4"}
+    blocks = every_block(find_cut_points(graph))
+    assert [graph.values[cut_point.position].name for cut_point in blocks] == ["n0", "n2", "n4"]
+    (plan, *_) = save_blocks(problem(graph))
+    assert plan.saved == {"n0", "n2", "n4"}
 
 
 def test_the_square_root_keeps_about_as_many_borders_as_blocks_lie_between_them() -> None:
     (plan, *_) = square_root(problem(hills(16)))
-    assert plan.kept == {"n0", "n4", "n8", "n12"}
+    assert plan.saved == {"n0", "n4", "n8", "n12"}
 
 
 def test_a_segment_is_computed_again_as_a_whole() -> None:
@@ -122,12 +122,12 @@ def test_a_view_that_somebody_saves_is_kept_as_its_base() -> None:
     view = value("v1", "f1", kind=Kind.VIEW, storage="f1", operator="aten.view.default")
     last = value("b", "b0", "v1", role=Role.BACKWARD)
     seen = joint([*graph.values, view, last], graph.forward_outputs, ["b"])
-    assert next(keeping(problem(seen), {"v1"})).kept == {"f1"}
+    assert next(keeping(problem(seen), {"v1"})).saved == {"f1"}
 
 
 def test_what_may_not_be_kept_is_kept_as_what_it_is_made_from() -> None:
     asked = problem(chain(4, f2=[Trait.MUST_RECOMPUTE]))
-    assert next(keeping(asked, {"f2"})).kept == {"f1"}
+    assert next(keeping(asked, {"f2"})).saved == {"f1"}
 
 
 @pytest.mark.parametrize("name", BASELINES)

@@ -24,7 +24,7 @@ class Asked:
     def __init__(self, seed: int) -> None:
         self.problem: Problem = sketch(seed).problem
         self.task, _ = task_of(self.problem, leaves_first(self.problem.graph))
-        given = self.problem.graph.given_bytes + self.problem.standing_bytes
+        given = self.problem.graph.graph_input_bytes + self.problem.standing_bytes
         here = telling_budgets(self.task)
         self.budgets = [budget + given for budget in here]
         self.optima = optima(self.task, here)
@@ -33,7 +33,7 @@ class Asked:
 
 def test_the_default_planner_is_near_the_optimum_and_never_without_a_plan(seeds: range) -> None:
     """Within 2 % of step time on average; here, where the exact search applies, within nothing at all."""
-    gaps = []
+    intervals = []
     for seed in seeds:
         asked = Asked(seed)
         frontier = Frontier(asked.problem)
@@ -43,15 +43,15 @@ def test_the_default_planner_is_near_the_optimum_and_never_without_a_plan(seeds:
             if found is not None:
                 verify(asked.problem, found.plan)
                 assert frontier.simulator.peak_bytes(found.plan) <= budget
-                gaps.append((found.recompute_seconds - optimum) / (asked.step + optimum))
-    assert min(gaps) > -1e-9
-    assert sum(gaps) / len(gaps) < 0.02
+                intervals.append((found.recompute_seconds - optimum) / (asked.step + optimum))
+    assert min(intervals) > -1e-9
+    assert sum(intervals) / len(intervals) < 0.02
 
 
 def test_without_the_exact_search_it_is_still_near(seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What large graphs get: cuts, gap program, evictions, nested plans."""
+    """What large graphs get: cuts, interval program, evictions, nested plans."""
     monkeypatch.setattr("autockpt.passes.planners.exact._MOST", -1)
-    gaps, missed, asked_for = [], 0, 0
+    intervals, missed, asked_for = [], 0, 0
     for seed in seeds:
         asked = Asked(seed)
         frontier = Frontier(asked.problem)
@@ -61,9 +61,9 @@ def test_without_the_exact_search_it_is_still_near(seeds: range, monkeypatch: py
             missed += isfinite(optimum) and found is None
             if found is not None:
                 assert frontier.simulator.peak_bytes(found.plan) <= budget
-                gaps.append((found.recompute_seconds - optimum) / (asked.step + optimum))
-    assert min(gaps) > -1e-9
-    assert sum(gaps) / len(gaps) < 0.03
+                intervals.append((found.recompute_seconds - optimum) / (asked.step + optimum))
+    assert min(intervals) > -1e-9
+    assert sum(intervals) / len(intervals) < 0.03
     assert missed <= 0.1 * asked_for
 
 
@@ -76,15 +76,15 @@ def test_the_bound_for_every_plan_is_never_above_the_optimum(seeds: range) -> No
 
 
 def test_no_plan_with_single_recomputations_is_below_the_bound_of_its_class(seeds: range) -> None:
-    """The gap program's own plans among them."""
+    """The interval program's own plans among them."""
     for seed in seeds:
         asked = Asked(seed)
-        frontier = Frontier(asked.problem, planner="gap_program")
+        frontier = Frontier(asked.problem, planner="interval_program")
         for budget in asked.budgets:
-            bound = frontier.gap_search.bound_seconds(budget)
+            bound = frontier.interval_search.bound_seconds(budget)
             found = frontier.within(budget)
             once = found is not None and len(set(found.plan.backward)) == len(found.plan.backward)
-            if once and found.plan.kept.isdisjoint(found.plan.backward):
+            if once and found.plan.saved.isdisjoint(found.plan.backward):
                 assert found.seconds >= bound - 1e-6
 
 
@@ -136,4 +136,4 @@ def test_every_plan_verifies_and_never_runs_a_pinned_value_again(seed: int, exac
         found = frontier.within(low + (high - low) * step // 4)
         assert found is not None
         verify(problem, found.plan)
-        assert problem.pinned.keys().isdisjoint(found.plan.backward)
+        assert problem.must_save.keys().isdisjoint(found.plan.backward)

@@ -52,4 +52,4 @@ def test_what_nobody_reads_does_not_run() -> None:
     asked = problem(chain(4))
     plan = write_plan(asked, ["b3", "f2", "f1", "f2", "b2", "b1", "b0"])
     assert plan.backward == ("b3", "f1", "f2", "b2", "b1", "b0")
-    assert plan.kept == {"f0", "f3"}
+    assert plan.saved == {"f0", "f3"}

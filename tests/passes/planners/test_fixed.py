@@ -26,7 +26,7 @@ def test_a_given_plan_is_taken_as_it_is_and_priced_as_ours_are() -> None:
     assert judged.plan == PLAN == judged.candidate.plan
     assert judged.candidate.method == GIVEN
     assert judged.outcome is Outcome.FITS
-    assert judged.candidate.kept_bytes == UNIT
+    assert judged.candidate.saved_bytes == UNIT
     assert judged.candidate.recompute_seconds == judged.forecast.recompute_seconds > 0
 
 
@@ -60,18 +60,20 @@ def effectful() -> JointGraph:
 @pytest.mark.parametrize(
     ("graph", "plan", "why"),
     [
-        pytest.param(GRAPH, Plan(PLAN.kept, ("x", *PLAN.backward)), "`x` is given", id="computes an input"),
-        pytest.param(GRAPH, Plan(PLAN.kept, ("t", *PLAN.backward)), "`t` is given", id="computes a tangent"),
-        pytest.param(GRAPH, Plan(PLAN.kept, PLAN.backward[::-1]), "before it is at hand", id="backwards"),
-        pytest.param(GRAPH, Plan(PLAN.kept, PLAN.backward[:-1]), "never computed", id="ends early"),
+        pytest.param(GRAPH, Plan(PLAN.saved, ("x", *PLAN.backward)), "`x` is given", id="computes an input"),
+        pytest.param(GRAPH, Plan(PLAN.saved, ("t", *PLAN.backward)), "`t` is given", id="computes a tangent"),
+        pytest.param(GRAPH, Plan(PLAN.saved, PLAN.backward[::-1]), "before it is at hand", id="backwards"),
+        pytest.param(GRAPH, Plan(PLAN.saved, PLAN.backward[:-1]), "never computed", id="ends early"),
         pytest.param(GRAPH, Plan(frozenset({"b2"}), PLAN.backward), "no forward value", id="keeps a gradient"),
-        pytest.param(GRAPH, Plan(PLAN.kept, (*PLAN.backward, "b0")), "runs twice", id="a gradient twice"),
-        pytest.param(GRAPH, Plan(PLAN.kept, ("f0", *PLAN.backward)), "`f0` is computed .* but not read", id="in vain"),
-        pytest.param(GRAPH, Plan(PLAN.kept, (*PLAN.backward, "f2")), "`f2` is computed .* but not read", id="too late"),
+        pytest.param(GRAPH, Plan(PLAN.saved, (*PLAN.backward, "b0")), "runs twice", id="a gradient twice"),
+        pytest.param(GRAPH, Plan(PLAN.saved, ("f0", *PLAN.backward)), "`f0` is computed .* but not read", id="in vain"),
+        pytest.param(
+            GRAPH, Plan(PLAN.saved, (*PLAN.backward, "f2")), "`f2` is computed .* but not read", id="too late"
+        ),
         pytest.param(
             layers(4, f1=[Trait.RANDOM]),
             schedule(GRAPH, {"f2"}, traced_order(GRAPH)),
-            "`f1` is pinned but recomputed",
+            "`f1` is must_save but recomputed",
             id="draws again",
         ),
         pytest.param(
@@ -97,8 +99,8 @@ def test_the_lowered_peak_decides_where_it_is_seen() -> None:
     judged = judge(GRAPH, PLAN, setup(WIDE))
     fits = look_at(judged, WIDE, lambda plan: 20 * UNIT)
     over = look_at(judged, WIDE, lambda plan: 1000 * UNIT)
-    assert (fits.outcome, fits.lowered_bytes) == (Outcome.FITS, 20 * UNIT)
-    assert (over.outcome, over.lowered_bytes) == (Outcome.OVER_BUDGET, 1000 * UNIT)
+    assert (fits.outcome, fits.compiled_bytes) == (Outcome.FITS, 20 * UNIT)
+    assert (over.outcome, over.compiled_bytes) == (Outcome.OVER_BUDGET, 1000 * UNIT)
     assert fits.plan == over.plan == PLAN
 
 

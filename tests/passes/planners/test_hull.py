@@ -14,8 +14,8 @@ from autockpt.passes.planners.frontier import Frontier
 def test_a_bound_is_reached_by_each_cut_at_its_own_bytes_and_never_passed(seed: int) -> None:
     hull = Frontier(random_problem(seed)).hull
     for cut in hull.cuts:
-        assert hull.bound_seconds(cut.kept_bytes) <= cut.seconds + 1e-9
-    assert hull.bound_seconds(hull.cuts[0].kept_bytes) == pytest.approx(hull.cuts[0].seconds)
+        assert hull.bound_seconds(cut.saved_bytes) <= cut.seconds + 1e-9
+    assert hull.bound_seconds(hull.cuts[0].saved_bytes) == pytest.approx(hull.cuts[0].seconds)
 
 
 def test_less_room_never_bounds_lower() -> None:

@@ -56,7 +56,7 @@ def test_a_plan_that_was_lowered_as_forecast_is_looked_at_once() -> None:
     settled = settle(decided(budget), total(budget), look)
     assert len(asked) == 1
     assert settled.plan == decided(budget).plan
-    assert settled.lowered_bytes == settled.forecast.peak_bytes
+    assert settled.compiled_bytes == settled.forecast.peak_bytes
 
 
 def test_a_plan_that_was_lowered_too_high_is_replaced_by_one_that_fits() -> None:
@@ -64,8 +64,8 @@ def test_a_plan_that_was_lowered_too_high_is_replaced_by_one_that_fits() -> None
     look, asked = lowering(lambda _: 2 * UNIT)
     settled = settle(decided(budget), total(budget), look)
     assert len(asked) > 1
-    assert settled.lowered_bytes is not None
-    assert settled.lowered_bytes + UNSEEN <= budget
+    assert settled.compiled_bytes is not None
+    assert settled.compiled_bytes + UNSEEN <= budget
     assert settled.outcome is not Outcome.OVER_BUDGET
 
 
@@ -84,7 +84,7 @@ def test_where_nothing_fits_the_lowest_that_was_seen_is_over_budget() -> None:
     look, _ = lowering(lambda _: 50 * UNIT)
     settled = settle(decided(budget), total(budget), look)
     assert settled.outcome is Outcome.OVER_BUDGET
-    assert settled.lowered_bytes == min(look.lowered_bytes for look in settled.looks)
+    assert settled.compiled_bytes == min(look.compiled_bytes for look in settled.looks)
 
 
 def test_the_lowest_plan_is_looked_at_where_nothing_fitted_before() -> None:

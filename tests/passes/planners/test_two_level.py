@@ -1,4 +1,4 @@
-"""Below the block floor: few waists kept, the rest rebuilt from further back."""
+"""Below the block floor: few cut_points saved, the rest rebuilt from further back."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autockpt.bench.baselines import BaselineRow, Cost, baseline_table, bench_baselines
+from autockpt.bench.planned_baselines import BaselineRow, Cost, baseline_table, bench_baselines
 from autockpt.passes.planners.baselines import BASELINES
 
 SCRIPT = """
@@ -20,7 +20,7 @@ def factory():
 
 
 def row(theirs: Cost, ours: Cost) -> BaselineRow:
-    return BaselineRow(0, "rival", theirs, ours, floor_bytes=0)
+    return BaselineRow(0, "baseline", theirs, ours, min_peak_bytes=0)
 
 
 def test_a_step_is_compared_with_every_baseline(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ def test_a_step_is_compared_with_every_baseline(tmp_path: Path) -> None:
 
     assert [row.name for row in rows] == [*BASELINES, "torch 1.0", "torch 0.5"]
     assert rows[0].theirs.recompute_seconds <= rows[1].theirs.recompute_seconds
-    assert all(row.floor_bytes <= row.ours.peak_bytes for row in rows)
+    assert all(row.min_peak_bytes <= row.ours.peak_bytes for row in rows)
     assert baseline_table(rows).row_count == len(rows) + 1
 
 
