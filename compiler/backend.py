@@ -14,13 +14,11 @@ from torch._inductor.compile_fx import compile_fx
 
 from autockpt.budget import resolve_budget
 from autockpt.cost_models import DeviceProfile, load_profile
-from autockpt.inductor.dry_run import look
-from autockpt.inductor.scheduler import CompileInOrder, precision_patches
-from autockpt.machine.cache import cache_folder
-from autockpt.machine.profiles import find_profile, with_tf32
+from autockpt.inductor import CompileInOrder, look, precision_patches
+from autockpt.machine import cache_folder, find_profile, with_tf32
 from autockpt.options import Options
-from autockpt.partition.partitioner import Partitioner
-from autockpt.passes.problem.plan import CHECKED_MARGIN, UNCHECKED_MARGIN, Lowering, Setup
+from autockpt.partition import Partitioner
+from autockpt.passes.problem import CHECKED_MARGIN, UNCHECKED_MARGIN, Lowering, Setup
 
 Compiled = Callable[..., Any]
 

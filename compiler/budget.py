@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from autockpt.cost_models import DeviceProfile
-from autockpt.machine.memory import free_bytes, library_bytes, total_bytes
-from autockpt.passes.problem.plan import Budget
+from autockpt.machine import free_bytes, library_bytes, total_bytes
+from autockpt.passes.problem import Budget
 from autockpt.units import parse_size
 
 ACCEPTED = (

@@ -12,15 +12,11 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from autockpt.bench.budgets import Row, bench
+from autockpt.bench import Row, bench
+from autockpt.commands import add_analyze, add_calibrate, add_devices, add_diff, add_verify
 from autockpt.commands import bench_frontier as bench_frontier_command
 from autockpt.commands import bench_overhead as bench_overhead_command
 from autockpt.commands import bench_plan as bench_plan_command
-from autockpt.commands.analyze import add_analyze
-from autockpt.commands.calibrate import add_calibrate
-from autockpt.commands.devices import add_devices
-from autockpt.commands.diff import add_diff
-from autockpt.commands.verify import add_verify
 from autockpt.errors import AutockptError
 from autockpt.units import format_size
 

@@ -15,9 +15,9 @@ import torch._inductor
 from autockpt.budget import ACCEPTED, check_budget
 from autockpt.cost_models import ProfileError, load_profile
 from autockpt.errors import OptionError, PlanError
-from autockpt.machine.cache import VARIABLE as CACHE_VARIABLE
-from autockpt.passes.planners.frontier import PLANNERS
-from autockpt.plans.plan import Plan
+from autockpt.machine import VARIABLE as CACHE_VARIABLE
+from autockpt.passes.planners import PLANNERS
+from autockpt.plans import Plan
 from autockpt.units import parse_size
 
 LOWERINGS = ("inductor", "eager")

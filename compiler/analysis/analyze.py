@@ -18,12 +18,9 @@ from autockpt.analysis.result import Analysis
 from autockpt.budget import offline_budget
 from autockpt.cost_models import DeviceProfile
 from autockpt.errors import AutockptError
-from autockpt.inductor.fake_cuda import Place, fake_cuda, gpu_of
-from autockpt.inductor.fake_step import FakeStep, from_model
-from autockpt.inductor.fake_triton import NoTriton, fake_triton
-from autockpt.inductor.offline import Break, trace
-from autockpt.passes.problem.plan import CHECKED_MARGIN, UNCHECKED_MARGIN, Setup
-from autockpt.plans.plan import Plan
+from autockpt.inductor import Break, FakeStep, NoTriton, Place, fake_cuda, fake_triton, from_model, gpu_of, trace
+from autockpt.passes.problem import CHECKED_MARGIN, UNCHECKED_MARGIN, Setup
+from autockpt.plans import Plan
 
 Build = Callable[[torch.device], FakeStep]
 

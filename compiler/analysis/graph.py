@@ -7,22 +7,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from autockpt.analysis.request import Progress
-from autockpt.inductor.aot import read_joint
-from autockpt.inductor.dry_run import Lowered
-from autockpt.inductor.offline import JointModule
-from autockpt.partition.given import judged
-from autockpt.partition.torch_own import has_room, likely, own_partition
-from autockpt.partition.write import Writer
-from autockpt.passes.forecast.candidate import OWN, Candidate
-from autockpt.passes.forecast.simulator import Simulator
-from autockpt.passes.forecast.timeline import Timeline, tell
-from autockpt.passes.planners.baselines import find_baselines
-from autockpt.passes.planners.decide import Decision, decide
-from autockpt.passes.planners.fixed import look_at
-from autockpt.passes.planners.refine import HOPELESS, Unseen, settle
-from autockpt.passes.problem.plan import Outcome, Setup
-from autockpt.passes.problem.plan import Plan as GraphPlan
-from autockpt.plans.plan import Plan
+from autockpt.inductor import JointModule, Lowered, read_joint
+from autockpt.partition import Writer, has_room, judged, likely, own_partition
+from autockpt.passes.forecast import OWN, Candidate, Simulator, Timeline, tell
+from autockpt.passes.planners import HOPELESS, Decision, Unseen, decide, find_baselines, look_at, settle
+from autockpt.passes.problem import Outcome, Setup
+from autockpt.passes.problem import Plan as GraphPlan
+from autockpt.plans import Plan
 
 TORCH = "torch's partition"
 _BASELINES = ("keep everything", "recompute everything", "checkpoint every block", "square root")

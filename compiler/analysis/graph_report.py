@@ -6,9 +6,8 @@ from typing import Any
 
 from autockpt.analysis.graph import Study
 from autockpt.analysis.tensors import tensor_rows
-from autockpt.partition.breakdown import breakdown_json
-from autockpt.passes.forecast.simulator import Content
-from autockpt.passes.forecast.timeline import Timeline
+from autockpt.partition import breakdown_json
+from autockpt.passes.forecast import Content, Timeline
 
 _KINDS = tuple(content.value for content in Content)
 

@@ -12,10 +12,10 @@ from autockpt.analysis.graph import Point, Study
 from autockpt.analysis.graph_report import graph_report
 from autockpt.analysis.optimizer_state import OptimizerState
 from autockpt.cost_models import DeviceProfile
-from autockpt.inductor.offline import Break
-from autockpt.partition.messages import estimated_operators
-from autockpt.passes.problem.plan import Outcome
-from autockpt.render.step import highest, turns
+from autockpt.inductor import Break
+from autockpt.partition import estimated_operators
+from autockpt.passes.problem import Outcome
+from autockpt.render import highest, turns
 from autockpt.units import format_size
 
 SCHEMA = 1

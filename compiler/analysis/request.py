@@ -15,8 +15,8 @@ from typing import Any
 from autockpt.budget import check_budget
 from autockpt.cost_models import DeviceProfile, ProfileError, load_profile
 from autockpt.errors import AutockptError, OptionError
-from autockpt.machine.profiles import default_device, find_profile, with_tf32
-from autockpt.plans.plan import Plan
+from autockpt.machine import default_device, find_profile, with_tf32
+from autockpt.plans import Plan
 
 Progress = Callable[[str], None]
 

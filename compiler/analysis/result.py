@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autockpt.analysis.graph import Study
-from autockpt.plans.plan import Plan
-from autockpt.render.files import save
-from autockpt.render.text import render
+from autockpt.plans import Plan
+from autockpt.render import render, save
 
 
 @dataclass(frozen=True)

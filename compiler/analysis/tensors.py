@@ -5,17 +5,13 @@ Tensors that differ only in the number of their layer, told once: a model of 80 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import PurePath
+from collections.abc import Iterator
 from typing import Any
 
-from autockpt.passes.forecast.simulator import Content
-from autockpt.passes.forecast.timeline import Timeline
-from autockpt.passes.graph.joint import Kind, Role, Trait, Value
-from autockpt.passes.planners.decide import Decision
+from autockpt.passes.forecast import Content, Timeline
+from autockpt.passes.graph import Kind, Role, Trait, Value
+from autockpt.passes.planners import Decision
 from autockpt.units import format_seconds, format_size
 
 
@@ -78,44 +74,3 @@ def _again(decision: Decision, value: Value, runs: int) -> str:
     if value.kind is Kind.POINTWISE:
         return f"fused into what reads it: adds {seconds}{times} and need not be written or held"
     return f"frees {format_size(problem.graph.bytes_of(value.name))} between the passes for {seconds}{times}"
-
-
-_NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")
-"""A part of a module's path that is a number."""
-
-
-@dataclass(frozen=True)
-class TensorGroup:
-    tensors: tuple[Mapping[str, Any], ...]
-
-    @property
-    def first(self) -> Mapping[str, Any]:
-        return self.tensors[0]
-
-    @property
-    def nbytes(self) -> int:
-        return sum(tensor["bytes"] for tensor in self.tensors)
-
-    @property
-    def module(self) -> str:
-        """`blocks.*.up` where there are several of them."""
-        modules = {tensor["module"] for tensor in self.tensors}
-        return _NUMBER.sub("*", modules.pop()) if len(modules) > 1 else modules.pop()
-
-    @property
-    def place(self) -> str:
-        """`gpt.py:25`; the tensor's name where nobody knows the line."""
-        if not self.first["file"]:
-            return str(self.first["name"])
-        return f"{PurePath(self.first['file']).name}:{self.first['line']}"
-
-
-def group_tensors(report: Mapping[str, Any]) -> list[TensorGroup]:
-    """Of all graphs, those with most bytes first."""
-    groups: dict[Sequence[Any], list[Mapping[str, Any]]] = {}
-    for graph in report["graphs"]:
-        for tensor in graph["tensors"]:
-            alike = [tensor[key] for key in ("decision", "operator", "bytes", "file", "line")]
-            groups.setdefault((*alike, _NUMBER.sub("*", tensor["module"])), []).append(tensor)
-    found = [TensorGroup(tuple(tensors)) for tensors in groups.values()]
-    return sorted(found, key=lambda group: (-group.nbytes, group.first["name"]))

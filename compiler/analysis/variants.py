@@ -12,7 +12,7 @@ from autockpt.analysis.analyze import answer
 from autockpt.analysis.request import BATCH, SEQUENCE, Question, numbers
 from autockpt.analysis.result import Analysis
 from autockpt.errors import AutockptError
-from autockpt.inductor.fake_step import Factory, FakeStep, from_factory
+from autockpt.inductor import Factory, FakeStep, from_factory
 from autockpt.units import format_size
 
 

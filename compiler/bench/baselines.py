@@ -14,7 +14,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from autockpt.errors import AutockptError
-from autockpt.measure.step import Training, load_training
+from autockpt.measure import Training, load_training
 
 PLAIN, TORCH, BLOCKS = "plain Inductor", "torch's budget", "checkpoint every block"
 """Series of a plot."""

@@ -6,11 +6,8 @@ import statistics
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-from autockpt.measure.gradients import References
-from autockpt.measure.peak import measure_peak
-from autockpt.measure.step import Training, load_training
-from autockpt.measure.timing import interleaved_times
-from autockpt.partition.record import GraphDecision, decisions
+from autockpt.measure import References, Training, interleaved_times, load_training, measure_peak
+from autockpt.partition import GraphDecision, decisions
 
 Progress = Callable[[str], None]
 

@@ -11,11 +11,7 @@ from functools import partial
 from typing import Any
 
 from autockpt.bench.baselines import PLAIN, baselines
-from autockpt.measure.gradients import References
-from autockpt.measure.peak import measure_peak
-from autockpt.measure.step import Training, load_training
-from autockpt.measure.timing import interleaved_times
-from autockpt.measure.verify import TOLERANCE
+from autockpt.measure import TOLERANCE, References, Training, interleaved_times, load_training, measure_peak
 from autockpt.units import format_size
 
 Progress = Callable[[str], None]

@@ -12,8 +12,8 @@ from rich.table import Table
 from autockpt import __version__
 from autockpt.bench.baselines import PLAIN, TORCH
 from autockpt.bench.frontier import OURS, Candidate, Frontier, Pair
-from autockpt.measure.timing import Ratio, ratio
-from autockpt.render.plot import Series
+from autockpt.measure import Ratio, ratio
+from autockpt.render import Series
 from autockpt.units import format_size
 
 LOSS = 1.02
@@ -53,7 +53,7 @@ def _ratio(pair: Pair) -> Ratio:
     return ratio(pair.ours.times, pair.baseline.times)
 
 
-def table(frontier: Frontier) -> Table:
+def frontier_table(frontier: Frontier) -> Table:
     """For a terminal."""
     given = format_size(frontier.graph_input_bytes)
     shown = Table(*_HEADINGS, title=f"{frontier.target}, of every peak {given} parameters and inputs")
@@ -64,14 +64,14 @@ def table(frontier: Frontier) -> Table:
     return shown
 
 
-def notes(frontier: Frontier) -> list[str]:
+def frontier_notes(frontier: Frontier) -> list[str]:
     """Why there is no table, or why ours did not run; a baseline's reason is in its row."""
     if frontier.trouble:
         return [f"{frontier.name}: {frontier.trouble}"]
     return [f"{frontier.name}, {mine.name}: {mine.note}" for mine in frontier.ours if mine.note]
 
 
-def summary(frontiers: Sequence[Frontier]) -> list[str]:
+def frontier_summary(frontiers: Sequence[Frontier]) -> list[str]:
     """Over all baselines of all models, then everything that is not as it should be."""
     pairs = [(f, pair) for f in frontiers for pair in f.pairs]
     timed = [(f, pair, _ratio(pair)) for f, pair in pairs if pair.ours.times]
@@ -128,7 +128,7 @@ def _wrong(frontiers: Sequence[Frontier]) -> list[tuple[Frontier, Candidate]]:
     return [(f, candidate) for f in frontiers for candidate in f.candidates if candidate.wrong]
 
 
-def series(frontier: Frontier) -> list[Series]:
+def frontier_series(frontier: Frontier) -> list[Series]:
     """Peak in MiB against step time, a series for each kind of candidate."""
     names = dict.fromkeys(candidate.series for candidate in frontier.candidates)
     return [Series(name, _points(frontier, name), line=True) for name in names]
@@ -139,7 +139,7 @@ def _points(frontier: Frontier, name: str) -> list[tuple[float, float]]:
     return sorted(((c.peak_bytes or 0) / 2**20, ratio(c.times, frontier.plain.times).middle) for c in ran)
 
 
-def markdown(what: str, frontiers: Sequence[Frontier], lines: Sequence[str]) -> str:
+def frontier_markdown(what: str, frontiers: Sequence[Frontier], lines: Sequence[str]) -> str:
     """For a page: what made it, a table for each model, the summary."""
     versions = f"autockpt {__version__}, torch {torch.__version__}, {torch.get_num_threads()} threads"
     tables = [

@@ -11,12 +11,11 @@ import torch
 from rich.table import Table
 
 from autockpt.cost_models import load_profile
-from autockpt.inductor.aot import read_joint
-from autockpt.inductor.joint_capture import capture
-from autockpt.measure.step import load_training
-from autockpt.passes.graph.joint import JointGraph
-from autockpt.passes.planners.decide import Decision, decide
-from autockpt.passes.problem.plan import CHECKED_MARGIN, Budget, Setup
+from autockpt.inductor import capture, read_joint
+from autockpt.measure import load_training
+from autockpt.passes.graph import JointGraph
+from autockpt.passes.planners import Decision, decide
+from autockpt.passes.problem import CHECKED_MARGIN, Budget, Setup
 from autockpt.units import format_size
 
 BUDGETS = (0.1, 0.3, 0.5, 0.7, 0.9)

@@ -30,8 +30,7 @@ from rich.console import Console
 from rich.table import Table
 
 from autockpt.errors import AutockptError, OptionError
-from autockpt.passes.instances.search import TaskSolution, plan
-from autockpt.passes.instances.task import Task, peak_bytes
+from autockpt.passes.instances import Task, TaskSolution, peak_bytes, plan
 
 KB = 1024
 

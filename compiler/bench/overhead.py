@@ -16,11 +16,9 @@ from rich.table import Table
 
 from autockpt import __version__
 from autockpt.errors import AutockptError
-from autockpt.measure.step import Training, load_training
-from autockpt.measure.timing import interleaved_times, kernel_seconds, ratio
-from autockpt.partition.record import GraphDecision, decisions
-from autockpt.passes.forecast.clock import Family, Times
-from autockpt.passes.forecast.simulator import Forecast
+from autockpt.measure import Training, interleaved_times, kernel_seconds, load_training, ratio
+from autockpt.partition import GraphDecision, decisions
+from autockpt.passes.forecast import Family, Forecast, Times
 
 Progress = Callable[[str], None]
 KEEP = "nothing recomputed"
@@ -191,7 +189,7 @@ def _milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.0f} ms"
 
 
-def table(overheads: Sequence[Overhead], budgets: Sequence[float]) -> Table:
+def overhead_table(overheads: Sequence[Overhead], budgets: Sequence[float]) -> Table:
     """For a terminal."""
     shown = Table(*_HEADINGS, title="step time over that of the plan that recomputes nothing")
     for column in shown.columns[1:]:
@@ -201,7 +199,7 @@ def table(overheads: Sequence[Overhead], budgets: Sequence[float]) -> Table:
     return shown
 
 
-def summary(overheads: Sequence[Overhead], budgets: Sequence[float]) -> list[str]:
+def overhead_summary(overheads: Sequence[Overhead], budgets: Sequence[float]) -> list[str]:
     """What a reader wants to know first, and where the worst come from."""
     ran = [overhead for overhead in overheads if not overhead.trouble]
     points = [(overhead, point) for overhead in ran for point in picked(overhead, budgets)]
@@ -233,7 +231,7 @@ def _families(point: Point) -> str:
     return ", ".join(told)
 
 
-def markdown(overheads: Sequence[Overhead], budgets: Sequence[float], lines: Sequence[str]) -> str:
+def overhead_markdown(overheads: Sequence[Overhead], budgets: Sequence[float], lines: Sequence[str]) -> str:
     def line(cells: Sequence[str]) -> str:
         return f"| {' | '.join(cells)} |"
 

@@ -8,15 +8,12 @@ from dataclasses import asdict, dataclass, replace
 import torch
 from rich.table import Table
 
-from autockpt.inductor.aot import read_joint
-from autockpt.inductor.joint_capture import Captured, capture
-from autockpt.inductor.torch_partition import torch_choice
-from autockpt.machine.profiles import find_profile
-from autockpt.measure.step import load_training
-from autockpt.passes.graph.joint import JointGraph
-from autockpt.passes.planners.baselines import Baseline, find_baselines
-from autockpt.passes.planners.decide import Decision, decide
-from autockpt.passes.problem.plan import Budget, Outcome, Plan, Problem, Setup
+from autockpt.inductor import Captured, capture, read_joint, torch_choice
+from autockpt.machine import find_profile
+from autockpt.measure import load_training
+from autockpt.passes.graph import JointGraph
+from autockpt.passes.planners import Baseline, Decision, decide, find_baselines
+from autockpt.passes.problem import Budget, Outcome, Plan, Problem, Setup
 from autockpt.units import format_size
 
 TORCH_BUDGETS = (1.0, 0.8, 0.6, 0.4, 0.2, 0.0)

@@ -20,11 +20,9 @@ from rich.table import Table
 
 from autockpt.bench.synthetic import graph_of
 from autockpt.cost_models import load_profile
-from autockpt.inductor.aot import read_joint, split, tidy
-from autockpt.inductor.joint_capture import Captured
-from autockpt.inductor.torch_partition import torch_choice
-from autockpt.passes.planners.decide import Decision, decide
-from autockpt.passes.problem.plan import Budget, Setup
+from autockpt.inductor import Captured, read_joint, split, tidy, torch_choice
+from autockpt.passes.planners import Decision, decide
+from autockpt.passes.problem import Budget, Setup
 
 SIZES = (1_000, 3_000, 10_000, 50_000)
 TORCH_BUDGETS = (1.0, 0.5)

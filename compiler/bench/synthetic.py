@@ -17,7 +17,7 @@ from torch import Tensor, fx
 from torch.nn import functional as F
 from torch.utils import _pytree as pytree
 
-from autockpt.inductor.joint_capture import Captured, capture
+from autockpt.inductor import Captured, capture
 
 
 def graph_of(nodes: int) -> Captured:

@@ -12,14 +12,20 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from autockpt.analysis.request import Question, add_set, budget_argument, check_settings, parse_settings
-from autockpt.analysis.result import Analysis
-from autockpt.analysis.variants import MaxBatch, Scenario, what_if
-from autockpt.measure.step import load_factory
-from autockpt.plans.plan import Plan
-from autockpt.render.files import check_writable, save_as
-from autockpt.render.page import check_page
-from autockpt.render.text import analysis_text
+from autockpt.analysis import (
+    Analysis,
+    MaxBatch,
+    Question,
+    Scenario,
+    add_set,
+    budget_argument,
+    check_settings,
+    parse_settings,
+    what_if,
+)
+from autockpt.measure import load_factory
+from autockpt.plans import Plan
+from autockpt.render import analysis_text, check_page, check_writable, save_as
 
 FITS, DOES_NOT_FIT = 0, 3
 _FILES = {"html": ".html", "json": ".json", "trace": "trace.json", "snapshot": ".pickle"}

@@ -9,11 +9,19 @@ from pathlib import Path
 
 from rich.console import Console
 
-from autockpt.bench.frontier import BUDGETS, Frontier, bench_frontier
-from autockpt.bench.frontier_report import markdown, notes, series, summary, table
+from autockpt.bench import (
+    BUDGETS,
+    Frontier,
+    bench_frontier,
+    frontier_markdown,
+    frontier_notes,
+    frontier_series,
+    frontier_summary,
+    frontier_table,
+)
 from autockpt.commands.console import Show, positive, print_lines, run_apart, shown
 from autockpt.errors import AutockptError
-from autockpt.render.plot import check_plot, save_plot
+from autockpt.render import check_plot, save_plot
 
 NAME = "bench-frontier"
 """Of the hidden command that `bench frontier` stands for."""
@@ -60,21 +68,25 @@ def _run(parsed: argparse.Namespace) -> int:
             frontier = measure(target, parsed, show)
         frontiers.append(frontier)
         if not frontier.trouble:
-            console.print(table(frontier))
-        print_lines(console, notes(frontier))
+            console.print(frontier_table(frontier))
+        print_lines(console, frontier_notes(frontier))
         if target in plots and not frontier.trouble:
             save_plot(
-                plots[target], series(frontier), title=target, x="peak, MiB", y="step time, ratio to plain Inductor"
+                plots[target],
+                frontier_series(frontier),
+                title=target,
+                x="peak, MiB",
+                y="step time, ratio to plain Inductor",
             )
         # After every model: what took minutes is not lost with the next one.
         if parsed.json:
             Path(parsed.json).write_text(json.dumps([one.as_json() for one in frontiers], indent=1) + "\n")
-    lines = summary(frontiers)
+    lines = frontier_summary(frontiers)
     print_lines(console, lines)
     if parsed.markdown:
-        noted = [note for frontier in frontiers for note in notes(frontier)]
+        noted = [note for frontier in frontiers for note in frontier_notes(frontier)]
         what = f"{' '.join(f.name for f in frontiers)} --repeats {parsed.repeats}"
-        Path(parsed.markdown).write_text(markdown(what, frontiers, [*lines, *noted]))
+        Path(parsed.markdown).write_text(frontier_markdown(what, frontiers, [*lines, *noted]))
     return 1 if any(frontier.broken for frontier in frontiers) else 0
 
 

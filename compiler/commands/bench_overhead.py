@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from autockpt.bench.overhead import Overhead, bench_overhead, markdown, summary, table
+from autockpt.bench import Overhead, bench_overhead, overhead_markdown, overhead_summary, overhead_table
 from autockpt.commands.console import Show, positive, print_lines, run_apart, shown
 from autockpt.errors import AutockptError
 from autockpt.options import COSTS
@@ -51,11 +51,11 @@ def _run(parsed: argparse.Namespace) -> int:
         # After every model: what took minutes is not lost with the next one.
         if parsed.json:
             Path(parsed.json).write_text(json.dumps([one.as_json() for one in overheads], indent=1) + "\n")
-    console.print(table(overheads, parsed.show))
-    lines = summary(overheads, parsed.show)
+    console.print(overhead_table(overheads, parsed.show))
+    lines = overhead_summary(overheads, parsed.show)
     print_lines(console, lines)
     if parsed.markdown:
-        Path(parsed.markdown).write_text(markdown(overheads, parsed.show, lines))
+        Path(parsed.markdown).write_text(overhead_markdown(overheads, parsed.show, lines))
     return 1 if any(overhead.trouble for overhead in overheads) else 0
 
 

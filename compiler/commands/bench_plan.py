@@ -13,10 +13,22 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from autockpt.bench.planned_baselines import baseline_table, bench_baselines
-from autockpt.bench.gaps import BUDGETS, DEPTHS, bench_depth, bench_gaps, depth_table, exponent, gap_summary, gap_table
-from autockpt.bench.instances import run_instance
-from autockpt.bench.scale import SIZES, bench_scale, scale_table
+from autockpt.bench import (
+    BUDGETS,
+    DEPTHS,
+    SIZES,
+    baseline_table,
+    bench_baselines,
+    bench_depth,
+    bench_gaps,
+    bench_scale,
+    depth_table,
+    exponent,
+    gap_summary,
+    gap_table,
+    run_instance,
+    scale_table,
+)
 
 NAME = "bench-plan"
 """Of the hidden command that `bench plan` stands for: argparse knows no commands of two words."""

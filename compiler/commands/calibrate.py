@@ -18,14 +18,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from autockpt.cost_models.calibration.calibrate import Calibration, calibrate, expected_steps
-from autockpt.cost_models.calibration.fit import UNSEEN
-from autockpt.cost_models.calibration.sample import Measurement
+from autockpt.cost_models.calibration import UNSEEN, Calibration, Measurement, calibrate, expected_steps
 from autockpt.cost_models.device import ARITHMETIC, FAMILIES, DeviceProfile
 from autockpt.errors import AutockptError
-from autockpt.machine.hardware import is_here
-from autockpt.machine.profiles import calibrated_path, default_device, hardware, save_profile
-from autockpt.render.plot import Series, check_plot, save_plot
+from autockpt.machine import calibrated_path, default_device, hardware, is_here, save_profile
+from autockpt.render import Series, check_plot, save_plot
 
 INTERRUPTED = 130
 

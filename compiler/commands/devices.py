@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from autockpt.cost_models import DeviceProfile, ProfileError, load_profile, shipped_profiles
-from autockpt.machine.profiles import calibrated_path, calibrated_profile, default_device, shipped_profile
+from autockpt.machine import calibrated_path, calibrated_profile, default_device, shipped_profile
 from autockpt.units import format_size
 
 

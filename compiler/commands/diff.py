@@ -11,9 +11,7 @@ from rich.console import Console, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
-from autockpt.plans.diff import GraphDiff, compare, diff_json
-from autockpt.plans.graph_plan import GraphPlan
-from autockpt.plans.plan import Plan
+from autockpt.plans import GraphDiff, GraphPlan, Plan, compare, diff_json
 from autockpt.units import format_size
 
 _MOST_ROWS = 40

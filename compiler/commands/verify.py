@@ -14,9 +14,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from autockpt.analysis.request import add_set, budget_argument, parse_settings
-from autockpt.measure.verify import TOLERANCE, Verdict, verify_target
-from autockpt.measure.verify_report import falls, markdown, summary, table
+from autockpt.analysis import add_set, budget_argument, parse_settings
+from autockpt.measure import TOLERANCE, Verdict, falls, verify_markdown, verify_summary, verify_table, verify_target
 
 
 def add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -66,20 +65,20 @@ def _run(parsed: argparse.Namespace) -> int:
         else:
             pairs = _many(parsed, budgets, show)
     verdicts = [verdict for verdict, _ in pairs]
-    console.print(table(verdicts))
+    console.print(verify_table(verdicts))
     for verdict, details in pairs:
         if parsed.details or len(pairs) == 1:
             console.print(
                 f"\n{verdict.target} at {verdict.budget}\n{details}", markup=False, highlight=False, soft_wrap=True
             )
     fallen = falls(verdicts)
-    lines = [*summary(verdicts), *(fallen or ["no peak falls by more than 1 % where a budget rises"])]
+    lines = [*verify_summary(verdicts), *(fallen or ["no peak falls by more than 1 % where a budget rises"])]
     console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
     if parsed.json:
         Path(parsed.json).write_text(json.dumps([_as_json(*pair) for pair in pairs], indent=1) + "\n")
     if parsed.markdown:
         what = f"--steps {parsed.steps}" if parsed.steps else f"--budget {' '.join(map(str, parsed.budget))}"
-        Path(parsed.markdown).write_text(markdown(what, verdicts, lines))
+        Path(parsed.markdown).write_text(verify_markdown(what, verdicts, lines))
     return 1 if fallen or any(verdict.broken for verdict in verdicts) else 0
 
 

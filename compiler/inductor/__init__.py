@@ -1,1 +1,56 @@
 """TODO"""
+
+from autockpt.inductor.aot import (
+    Modules,
+    copy_joint,
+    mutations_returned,
+    read_joint,
+    saved_by,
+    split,
+    tidy,
+    torch_partition,
+)
+from autockpt.inductor.dry_run import Lowered, look
+from autockpt.inductor.fake_cuda import Place, fake_cuda, gpu_of
+from autockpt.inductor.fake_step import Factory, FakeStep, from_factory, from_model
+from autockpt.inductor.fake_triton import NoTriton, fake_triton
+from autockpt.inductor.joint_capture import Captured, capture
+from autockpt.inductor.offline import Break, JointModule, trace
+from autockpt.inductor.real_arguments import Call, Unreal, call_of
+from autockpt.inductor.scheduler import CompileInOrder, mark_own, mark_planned, precision_patches
+from autockpt.inductor.torch_choice import torch_choice
+
+__all__ = [
+    "Break",
+    "Call",
+    "Captured",
+    "CompileInOrder",
+    "Factory",
+    "FakeStep",
+    "JointModule",
+    "Lowered",
+    "Modules",
+    "NoTriton",
+    "Place",
+    "Unreal",
+    "call_of",
+    "capture",
+    "copy_joint",
+    "fake_cuda",
+    "fake_triton",
+    "from_factory",
+    "from_model",
+    "gpu_of",
+    "look",
+    "mark_own",
+    "mark_planned",
+    "mutations_returned",
+    "precision_patches",
+    "read_joint",
+    "saved_by",
+    "split",
+    "tidy",
+    "torch_choice",
+    "torch_partition",
+    "trace",
+]

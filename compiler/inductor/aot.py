@@ -16,10 +16,9 @@ from torch.fx.experimental.proxy_tensor import is_sym_node
 from torch.utils import _pytree as pytree
 from torch.utils._ordered_set import OrderedSet
 
-from autockpt.passes.fx.read import read
-from autockpt.passes.fx.split import reorder, unroll
-from autockpt.passes.graph.joint import JointGraph
-from autockpt.passes.problem.plan import Plan
+from autockpt.passes.fx import read, reorder, unroll
+from autockpt.passes.graph import JointGraph
+from autockpt.passes.problem import Plan
 
 Modules = tuple[fx.GraphModule, fx.GraphModule]
 

@@ -13,8 +13,6 @@ from pathlib import Path
 
 import torch
 
-from autockpt.machine.cache import cache_folder
-
 _SOURCE = Path(__file__).with_name("cuda_stand_in.cpp")
 
 
@@ -27,6 +25,8 @@ def cuda_library() -> ctypes.CDLL:
     """Loaded once a process; compiled once a version of torch."""
     if torch.version.cuda is not None or torch.version.hip is not None:
         raise NoStandIn("this build of torch has CUDA and finds no device")
+    from autockpt.machine import cache_folder
+
     path = cache_folder() / "fake_cuda" / f"cuda_{_key()}.so"
     if not path.exists():
         _compile(path)

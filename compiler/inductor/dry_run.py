@@ -21,7 +21,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_leaves
 
-from autockpt.cost_models.memory.device_memory import DeviceMemory, GpuMemory, memory_of
+from autockpt.cost_models.memory import DeviceMemory, GpuMemory, memory_of
 from autockpt.inductor.aot import Modules
 from autockpt.inductor.codegen import Joint, Wrapper, lower_step, outputs_of
 from autockpt.inductor.scheduler import CompileInOrder

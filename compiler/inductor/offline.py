@@ -19,7 +19,7 @@ from autockpt.inductor.dry_run import Lowered, look
 from autockpt.inductor.fake_step import FakeStep
 from autockpt.inductor.joint_capture import Captured
 from autockpt.inductor.scheduler import CompileInOrder, precision_patches
-from autockpt.inductor.torch_partition import torch_choice
+from autockpt.inductor.torch_choice import torch_choice
 
 
 @dataclass(frozen=True)

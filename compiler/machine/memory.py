@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from autockpt.cost_models.memory.workspace_cuda import cublas_bytes
+from autockpt.cost_models.memory import cublas_bytes
 
 _CGROUP = Path("/sys/fs/cgroup")
 

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from autockpt.cost_models.calibration.stopwatch import time_kernel
-from autockpt.inductor.real_arguments import Call, Unreal
+from autockpt.cost_models.calibration import time_kernel
+from autockpt.inductor import Call, Unreal
 from autockpt.machine.memory import free_bytes
 
 _FREE_SHARE = 0.5

@@ -23,13 +23,12 @@ import torch
 from torch import fx
 
 from autockpt.cost_models import seconds_of
-from autockpt.inductor.real_arguments import Call, Unreal, call_of
+from autockpt.inductor import Call, Unreal, call_of
 from autockpt.machine.cache import TimingCache
 from autockpt.machine.hardware import describe, is_here
 from autockpt.machine.time_call import time_call, undisturbed
-from autockpt.passes.graph.joint import JointGraph, Kind, Trait, Value
-from autockpt.passes.problem.plan import Lowering, Setup
-from autockpt.passes.problem.price import work_in
+from autockpt.passes.graph import JointGraph, Kind, Trait, Value
+from autockpt.passes.problem import Lowering, Setup, work_in
 
 log = logging.getLogger("autockpt")
 

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map_only
 
-from autockpt.cost_models.memory.device_memory import memory_of
+from autockpt.cost_models.memory import memory_of
 from autockpt.errors import AutockptError
-from autockpt.machine.hardware import is_here
+from autockpt.machine import is_here
 
 _NUMBER = count()
 

@@ -15,7 +15,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from autockpt.measure.peak import Step
-from autockpt.passes.forecast.clock import Family, Times
+from autockpt.passes.forecast import Family, Times
 
 _RESAMPLES = 1000
 _WARMUP = 3

@@ -12,12 +12,11 @@ from torch import fx
 from torch._inductor.compile_fx import compile_fx
 
 from autockpt.errors import BudgetError
-from autockpt.inductor.scheduler import precision_patches
+from autockpt.inductor import precision_patches
 from autockpt.measure.gradients import Comparison, References
 from autockpt.measure.peak import measure_peak
 from autockpt.measure.step import Training, load_training
-from autockpt.partition.messages import unused
-from autockpt.partition.record import GraphDecision, decisions
+from autockpt.partition import GraphDecision, decisions, unused
 from autockpt.units import format_size
 
 Progress = Callable[[str], None]

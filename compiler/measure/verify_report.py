@@ -36,7 +36,7 @@ def cells(verdict: Verdict) -> list[str]:
     ]
 
 
-def table(verdicts: Sequence[Verdict]) -> Table:
+def verify_table(verdicts: Sequence[Verdict]) -> Table:
     """For a terminal."""
     shown = Table(*_HEADINGS)
     for column in shown.columns[1:]:
@@ -46,7 +46,7 @@ def table(verdicts: Sequence[Verdict]) -> Table:
     return shown
 
 
-def summary(verdicts: Sequence[Verdict]) -> list[str]:
+def verify_summary(verdicts: Sequence[Verdict]) -> list[str]:
     """What a reader wants to know first, and every reason."""
     ran = [verdict for verdict in verdicts if verdict.measured_bytes]
     near = sum(abs(v.forecast_error) <= 0.03 for v in ran), sum(abs(v.forecast_error) <= 0.06 for v in ran)
@@ -89,7 +89,7 @@ def falls(verdicts: Sequence[Verdict]) -> list[str]:
     return found
 
 
-def markdown(what: str, verdicts: Sequence[Verdict], lines: Sequence[str]) -> str:
+def verify_markdown(what: str, verdicts: Sequence[Verdict], lines: Sequence[str]) -> str:
     """For a page: what made it, the table, the summary."""
     versions = f"autockpt {__version__}, torch {torch.__version__}, {torch.get_num_threads()} threads"
     rows = [list(_HEADINGS), ["---"] * len(_HEADINGS), *(cells(verdict) for verdict in verdicts)]

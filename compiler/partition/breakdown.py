@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from autockpt.passes.forecast.simulator import Live
-from autockpt.passes.planners.decide import Decision
+from autockpt.passes.forecast import Live
+from autockpt.passes.planners import Decision
 from autockpt.units import format_size
 
 _LARGEST = 10

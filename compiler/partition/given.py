@@ -6,13 +6,11 @@ import warnings
 from collections.abc import Mapping
 
 from autockpt.errors import BudgetError, PlanError
-from autockpt.passes.fx.split import UnwritablePlan
-from autockpt.passes.graph.joint import JointGraph
-from autockpt.passes.planners.decide import Decision
-from autockpt.passes.planners.fixed import judge
-from autockpt.passes.problem.plan import Setup
-from autockpt.passes.problem.verify import BrokenPlan
-from autockpt.plans.plan import Plan
+from autockpt.passes.fx import UnwritablePlan
+from autockpt.passes.graph import JointGraph
+from autockpt.passes.planners import Decision, judge
+from autockpt.passes.problem import BrokenPlan, Setup
+from autockpt.plans import Plan
 from autockpt.units import format_size
 
 

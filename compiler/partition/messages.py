@@ -9,11 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from autockpt.partition.breakdown import breakdown_json
-from autockpt.passes.forecast.candidate import OWN
-from autockpt.passes.forecast.simulator import Content
-from autockpt.passes.graph.joint import JointGraph, Role
-from autockpt.passes.planners.decide import Decision
-from autockpt.passes.problem.price import work_in
+from autockpt.passes.forecast import OWN, Content
+from autockpt.passes.graph import JointGraph, Role
+from autockpt.passes.planners import Decision
+from autockpt.passes.problem import work_in
 from autockpt.units import format_size
 
 

@@ -18,19 +18,16 @@ from torch._inductor.custom_graph_pass import CustomPartitionerFn
 import autockpt
 from autockpt import cost_models, passes
 from autockpt.errors import AutockptError, BudgetError
-from autockpt.inductor.aot import Modules, read_joint, tidy, torch_partition
-from autockpt.machine.cache import TimingCache
-from autockpt.machine.time_graph import Measured, measure
+from autockpt.inductor import Modules, read_joint, tidy, torch_partition
+from autockpt.machine import Measured, TimingCache, measure
 from autockpt.partition.given import judged, over_budget, unusable
 from autockpt.partition.messages import infeasible
 from autockpt.partition.record import record
 from autockpt.partition.torch_own import own_partition
 from autockpt.partition.write import Looker, Writer
-from autockpt.passes.graph.joint import JointGraph
-from autockpt.passes.planners.decide import Decision, decide
-from autockpt.passes.planners.fixed import look_at
-from autockpt.passes.planners.refine import HOPELESS, Unseen, settle
-from autockpt.passes.problem.plan import UNCHECKED_MARGIN, Outcome, Setup
+from autockpt.passes.graph import JointGraph
+from autockpt.passes.planners import HOPELESS, Decision, Unseen, decide, look_at, settle
+from autockpt.passes.problem import UNCHECKED_MARGIN, Outcome, Setup
 from autockpt.plans import plan as plan_file
 
 log = logging.getLogger("autockpt")

@@ -11,14 +11,13 @@ from typing import Any
 
 from torch import _logging
 
-from autockpt.inductor.dry_run import Lowered
-from autockpt.machine.time_graph import Measured
+from autockpt.inductor import Lowered
+from autockpt.machine import Measured
 from autockpt.partition.breakdown import breakdown
 from autockpt.partition.messages import as_json, estimated_operators, named, one_line, tensor_table
-from autockpt.passes.forecast.simulator import Forecast
-from autockpt.passes.planners.decide import Decision
-from autockpt.passes.problem.optimality import Gap
-from autockpt.passes.problem.plan import Outcome, Plan
+from autockpt.passes.forecast import Forecast
+from autockpt.passes.planners import Decision
+from autockpt.passes.problem import Gap, Outcome, Plan
 from autockpt.plans import plan as plan_file
 
 log = logging.getLogger("autockpt")

@@ -16,13 +16,10 @@ from typing import Any
 import torch._functorch.config as functorch_config
 from torch import fx
 
-from autockpt.inductor.aot import Modules, copy_joint, saved_by, torch_partition
-from autockpt.inductor.dry_run import Lowered
-from autockpt.inductor.scheduler import mark_own
-from autockpt.passes.forecast.candidate import OWN, Candidate
-from autockpt.passes.planners.decide import Decision, Look
-from autockpt.passes.planners.schedule import completed
-from autockpt.passes.problem.plan import Outcome
+from autockpt.inductor import Lowered, Modules, copy_joint, mark_own, saved_by, torch_partition
+from autockpt.passes.forecast import OWN, Candidate
+from autockpt.passes.planners import Decision, Look, completed
+from autockpt.passes.problem import Outcome
 
 Looker = Callable[[Modules], Lowered]
 _LIKELY = 1.02

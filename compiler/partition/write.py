@@ -7,12 +7,10 @@ from collections.abc import Callable, Sequence
 
 from torch import fx
 
-from autockpt.inductor.aot import Modules, mutations_returned, split
-from autockpt.inductor.dry_run import Lowered
-from autockpt.inductor.scheduler import mark_planned
+from autockpt.inductor import Lowered, Modules, mark_planned, mutations_returned, split
 from autockpt.partition.record import Looking
-from autockpt.passes.fx.check_modules import verify_modules
-from autockpt.passes.problem.plan import Plan
+from autockpt.passes.fx import verify_modules
+from autockpt.passes.problem import Plan
 
 Looker = Callable[[Modules, int, int, Sequence[int]], Lowered]
 """Of the two modules, the number of forward outputs, of input mutations among them, and the parameters' positions."""

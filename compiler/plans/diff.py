@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from autockpt.passes.graph.fingerprint import difference
+from autockpt.passes.graph import difference
 from autockpt.plans.graph_plan import GraphPlan, SavedTensor
 from autockpt.plans.plan import Plan
 

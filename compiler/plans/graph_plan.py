@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from autockpt.passes.graph.fingerprint import Outline, outline
-from autockpt.passes.graph.joint import Role
-from autockpt.passes.planners.decide import Decision
+from autockpt.passes.graph import Outline, Role, outline
+from autockpt.passes.planners import Decision
+from autockpt.passes.problem import Lowering
 from autockpt.passes.problem import plan as passes_plan
-from autockpt.passes.problem.plan import Lowering
 
 
 @dataclass(frozen=True)

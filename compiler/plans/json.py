@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from reprlib import Repr
 from typing import Any
 
-from autockpt.passes.graph.fingerprint import Outline, role_of
-from autockpt.passes.problem.plan import Lowering
+from autockpt.passes.graph import Outline, role_of
+from autockpt.passes.problem import Lowering
 from autockpt.plans.graph_plan import GraphPlan, SavedTensor
 
 Parser = Callable[[Any, str], Any]

@@ -16,9 +16,8 @@ from functools import cached_property
 from pathlib import Path
 
 from autockpt.errors import PlanError
-from autockpt.passes.graph.fingerprint import Outline, difference, outline
-from autockpt.passes.graph.joint import JointGraph
-from autockpt.passes.planners.decide import Decision
+from autockpt.passes.graph import JointGraph, Outline, difference, outline
+from autockpt.passes.planners import Decision
 from autockpt.passes.problem import plan as passes_plan
 from autockpt.plans.graph_plan import GraphPlan
 from autockpt.plans.json import parse_plan, plan_text

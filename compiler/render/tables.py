@@ -10,8 +10,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from autockpt.analysis.tensors import TensorGroup
 from autockpt.render.step import OPTIMIZER, optimizer_bytes
+from autockpt.render.tensor_groups import TensorGroup
 from autockpt.units import format_seconds, format_size
 
 POINTS = 12

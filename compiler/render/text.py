@@ -11,9 +11,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from autockpt.analysis.tensors import group_tensors
 from autockpt.render.memory_chart import memory_chart
 from autockpt.render.tables import frontier_table, kinds_table, tensor_table, what_if_table
+from autockpt.render.tensor_groups import group_tensors
 from autockpt.units import format_seconds, format_size
 
 TENSORS = 12

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 from autockpt.cost_models.calibration.kernels_loops import Loop, compile_alone
 from autockpt.cost_models.calibration.sample import Sample, extern, loop, specs
-from autockpt.cost_models.formulas.work_of import work_of
+from autockpt.cost_models.formulas import work_of
 from autockpt.cost_models.work import Work
 
 _WIDTH = 768

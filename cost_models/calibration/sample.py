@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from autockpt.cost_models.device import DeviceProfile
-from autockpt.cost_models.formulas.work_of import work_of
+from autockpt.cost_models.formulas import work_of
 from autockpt.cost_models.roofline import fresh_seconds, kernel_seconds
 from autockpt.cost_models.work import TensorSpec, Work
 

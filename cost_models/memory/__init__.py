@@ -1,1 +1,16 @@
 """TODO"""
+
+from autockpt.cost_models.memory.allocator import allocated_bytes
+from autockpt.cost_models.memory.device_memory import DeviceMemory, GpuMemory, memory_of
+from autockpt.cost_models.memory.workspace_cpu import workspace_bytes
+from autockpt.cost_models.memory.workspace_cuda import cublas_bytes, cuda_workspace_bytes
+
+__all__ = [
+    "DeviceMemory",
+    "GpuMemory",
+    "allocated_bytes",
+    "cublas_bytes",
+    "cuda_workspace_bytes",
+    "memory_of",
+    "workspace_bytes",
+]

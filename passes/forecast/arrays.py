@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from autockpt.passes.graph.joint import JointGraph, Kind, Value
-from autockpt.passes.graph.operators import is_heavy
-from autockpt.passes.problem.layout import copied_views, is_channels_last, is_gathered, is_reshaped
-from autockpt.passes.problem.plan import Lowering, Problem
+from autockpt.passes.graph import JointGraph, Kind, Value, is_heavy
+from autockpt.passes.problem import Lowering, Problem, copied_views, is_channels_last, is_gathered, is_reshaped
 
 VIEW, POINTWISE, REDUCTION, EXTERN, PART = range(5)
 _CODES = {

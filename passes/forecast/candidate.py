@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autockpt.passes.problem.plan import Plan
+from autockpt.passes.problem import Plan
 
 OWN = "Inductor's own"
 """The method of a candidate that stands for a partition that is not ours."""

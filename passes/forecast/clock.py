@@ -11,9 +11,8 @@ from autockpt.cost_models.roofline import arithmetic_seconds, fresh_seconds, tra
 from autockpt.passes.forecast.arrays import Indexed
 from autockpt.passes.forecast.calls import Kernel
 from autockpt.passes.forecast.fuse import Lowered
-from autockpt.passes.graph.joint import Kind, Value
-from autockpt.passes.problem.plan import Problem
-from autockpt.passes.problem.price import work_in
+from autockpt.passes.graph import Kind, Value
+from autockpt.passes.problem import Problem, work_in
 
 
 class Family(Enum):

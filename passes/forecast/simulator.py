@@ -10,8 +10,8 @@ from autockpt.passes.forecast.arrays import index
 from autockpt.passes.forecast.clock import Clock, Times
 from autockpt.passes.forecast.fuse import Lowered, lower
 from autockpt.passes.forecast.replay import Replayed, live_at, replay
-from autockpt.passes.graph.joint import Role
-from autockpt.passes.problem.plan import Lowering, Plan, Problem
+from autockpt.passes.graph import Role
+from autockpt.passes.problem import Lowering, Plan, Problem
 
 
 class Content(Enum):

@@ -10,8 +10,8 @@ from autockpt.passes.forecast.calls import Kernel
 from autockpt.passes.forecast.fuse import Lowered
 from autockpt.passes.forecast.replay import Replayed
 from autockpt.passes.forecast.simulator import Content, Simulator
-from autockpt.passes.graph.joint import Role
-from autockpt.passes.problem.plan import Plan
+from autockpt.passes.graph import Role
+from autockpt.passes.problem import Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,13 @@
 """TODO"""
+
+from autockpt.passes.fx.check_modules import verify_modules
+from autockpt.passes.fx.read import read
+from autockpt.passes.fx.split import UnwritablePlan, reorder, unroll
+
+__all__ = [
+    "UnwritablePlan",
+    "read",
+    "reorder",
+    "unroll",
+    "verify_modules",
+]

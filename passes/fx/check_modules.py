@@ -8,8 +8,7 @@ import torch
 from torch import fx
 
 from autockpt.passes.fx.read import is_number
-from autockpt.passes.problem.plan import Plan
-from autockpt.passes.problem.verify import BrokenPlan, refuse
+from autockpt.passes.problem import BrokenPlan, Plan, refuse
 
 
 def verify_modules(joint: fx.GraphModule, plan: Plan, forward: fx.GraphModule, backward: fx.GraphModule) -> None:

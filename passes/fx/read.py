@@ -12,12 +12,22 @@ from torch import fx
 from torch.utils import _pytree as pytree
 from torch.utils.checkpoint import CheckpointPolicy
 
-from autockpt.cost_models.memory.allocator import allocated_bytes
+from autockpt.cost_models.memory import allocated_bytes
 from autockpt.passes.fx.calls import hint, spec_of
 from autockpt.passes.fx.subgraphs import inner_work
-from autockpt.passes.graph.joint import JointGraph, Kind, Role, Source, Trait, Value
-from autockpt.passes.graph.operators import kind_of, moves_elements, packet_of, traits_of
-from autockpt.passes.problem.gc import no_collection
+from autockpt.passes.graph import (
+    JointGraph,
+    Kind,
+    Role,
+    Source,
+    Trait,
+    Value,
+    kind_of,
+    moves_elements,
+    packet_of,
+    traits_of,
+)
+from autockpt.passes.problem import no_collection
 
 
 class UnreadableGraph(Exception):

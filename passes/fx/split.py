@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from torch import fx
 from torch.fx.node import map_arg
 
-from autockpt.passes.problem.plan import Plan
+from autockpt.passes.problem import Plan
 
 
 class UnwritablePlan(Exception):

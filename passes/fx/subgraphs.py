@@ -26,13 +26,18 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from autockpt.cost_models import Work, work_of
-from autockpt.cost_models.formulas.rules import WITH_ARGUMENTS, Call
-from autockpt.cost_models.formulas.sums import dearest, sum_work, times
-from autockpt.cost_models.formulas.torch_operators import fake_cuda, registered_flops
-from autockpt.cost_models.formulas.work_of import rule_of
+from autockpt.cost_models.formulas import (
+    WITH_ARGUMENTS,
+    Call,
+    dearest,
+    fake_cuda,
+    registered_flops,
+    rule_of,
+    sum_work,
+    times,
+)
 from autockpt.passes.fx.calls import Called, called_by, kernels_of, plain, spec_of, specs_in, values_of, writing
-from autockpt.passes.graph.joint import Kind
-from autockpt.passes.graph.operators import kind_of, packet_of
+from autockpt.passes.graph import Kind, kind_of, packet_of
 
 log = logging.getLogger("autockpt")
 

@@ -16,11 +16,11 @@ from math import inf
 
 import numpy as np
 
-from autockpt.passes.graph.arrays import Floats
+from autockpt.passes.graph import Floats
 from autockpt.passes.instances.moments import moments
 from autockpt.passes.instances.stage_rows import stage_rows
 from autockpt.passes.instances.task import Task
-from autockpt.passes.intervals.rows import Rows, solve_duals, solve_whole, weak_bound
+from autockpt.passes.intervals import StageRows, solve_duals, solve_whole, weak_bound
 
 _TOLERANCE = 1e-6
 """Of the solver, in parts of the budget and of the seconds."""
@@ -47,7 +47,7 @@ def every_plan_bound(
     return bound * unit
 
 
-def _rows(task: Task, budget_bytes: int, columns: int) -> Rows | None:
+def _rows(task: Task, budget_bytes: int, columns: int) -> StageRows | None:
     values = max(task.turn, 1)
     stages = min(max(columns // (2 * values), 1), task.count - task.turn) if values < _LONG else 1
     return stage_rows(task, budget_bytes, _starts(task, stages), with_again=stages * values * values <= 100_000)
@@ -62,14 +62,14 @@ def _starts(task: Task, stages: int) -> list[int]:
     return [task.turn, *sorted(task.turn + moment + 1 for moment in fullest)]
 
 
-def _linear_bound(rows: Rows, costs: Floats) -> float:
+def _linear_bound(rows: StageRows, costs: Floats) -> float:
     duals = solve_duals(rows, costs)
     if duals is None:
         return inf if _least_excess(rows) > _TOLERANCE else 0.0
     return max(0.0, weak_bound(rows, costs, duals) - 1e-12 * float(costs.sum()))
 
 
-def _least_excess(rows: Rows) -> float:
+def _least_excess(rows: StageRows) -> float:
     """How far, in budgets, some row of memory must be overrun: nothing fits where that is more than nothing."""
     excess = len(rows.seconds)
     reach = float(np.abs(rows.values).sum())

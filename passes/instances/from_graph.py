@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from autockpt.passes.graph.joint import Kind, Role
+from autockpt.passes.graph import Kind, Role
 from autockpt.passes.instances.task import Task
 from autockpt.passes.instances.views import Collapsed
-from autockpt.passes.problem.plan import Problem
+from autockpt.passes.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)

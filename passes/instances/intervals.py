@@ -13,10 +13,9 @@ from math import inf
 
 import numpy as np
 
-from autockpt.passes.graph.arrays import Booleans, Floats, Integers
+from autockpt.passes.graph import Booleans, Floats, Integers
 from autockpt.passes.instances.task import Again, Task, live_bytes
-from autockpt.passes.intervals.program import lp_bound, solve
-from autockpt.passes.intervals.values import Intervals
+from autockpt.passes.intervals import Intervals, lp_bound, solve
 
 _ROUNDS = 12
 

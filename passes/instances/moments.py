@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from autockpt.passes.graph.arrays import Integers
+from autockpt.passes.graph import Integers
 from autockpt.passes.instances.task import Task
 
 

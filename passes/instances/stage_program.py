@@ -23,9 +23,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from autockpt.passes.graph.arrays import Booleans, Floats, Integers
+from autockpt.passes.graph import Booleans, Floats, Integers
 from autockpt.passes.instances.task import Again, Task
-from autockpt.passes.intervals.linear import Program, Rows
+from autockpt.passes.intervals import Program, Rows
 
 Candidates = tuple[tuple[int, ...], ...]
 """For each forward operation the stages at which it may run again."""

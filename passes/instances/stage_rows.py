@@ -1,4 +1,4 @@
-"""Rows that every plan of a task satisfies, whatever it drops and makes again, and however often.
+"""StageRows that every plan of a task satisfies, whatever it drops and makes again, and however often.
 
 The backward is cut into stages. For a stage j and a forward result v, both 0 or 1:
 
@@ -31,12 +31,12 @@ from collections.abc import Sequence
 
 from autockpt.passes.instances.moments import Moments, moments, useful_until
 from autockpt.passes.instances.task import Task
-from autockpt.passes.intervals.rows import Rows
+from autockpt.passes.intervals import StageRows
 
 _FORWARD_ROWS = 40
 
 
-def stage_rows(task: Task, budget_bytes: int, starts: Sequence[int], with_again: bool) -> Rows | None:
+def stage_rows(task: Task, budget_bytes: int, starts: Sequence[int], with_again: bool) -> StageRows | None:
     """For stages that begin before these backward operations, the first of them `turn`; None where nothing fits."""
     staged = _Staged(task, budget_bytes, starts)
     if staged.is_hopeless():
@@ -60,7 +60,7 @@ class _Staged:
         until = useful_until(task)
         self._useful = [[v for v in range(task.turn) if until[v] >= start] for start in starts]
         self._reads = [tuple(v for v in sources if v < task.turn and not task.stays[v]) for sources in task.reads]
-        self.rows = Rows()
+        self.rows = StageRows()
         self._at_hand = [{v: self.rows.column(0.0) for v in found} for found in self._useful]
         self._again = [
             {v: self.rows.column(float(task.costs[v])) for v in found if self._can_run(v, stage)}

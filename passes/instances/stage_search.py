@@ -13,7 +13,7 @@ import numpy as np
 
 from autockpt.passes.instances.stage_program import Candidates, Grid, StageProgram
 from autockpt.passes.instances.task import Again, Task, extra_seconds, peak_bytes
-from autockpt.passes.intervals.linear import solve_linear, solve_mixed
+from autockpt.passes.intervals import solve_linear, solve_mixed
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from autockpt.passes.graph.arrays import Booleans, Floats, Integers
+from autockpt.passes.graph import Booleans, Floats, Integers
 
 Again = tuple[tuple[int, ...], ...]
 """For each backward operation the forward operations that run again just before it, in the order they run."""

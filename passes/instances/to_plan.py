@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from autockpt.passes.graph.joint import Kind, Role
+from autockpt.passes.graph import Kind, Role
 from autockpt.passes.instances.from_graph import Naming
 from autockpt.passes.instances.task import Again
-from autockpt.passes.problem.plan import Plan, Problem
+from autockpt.passes.problem import Plan, Problem
 
 
 def plan_of(problem: Problem, naming: Naming, again: Again) -> Plan:

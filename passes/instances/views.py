@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 
-from autockpt.passes.graph.joint import Kind, Role
-from autockpt.passes.problem.plan import Problem
+from autockpt.passes.graph import Kind, Role
+from autockpt.passes.problem import Problem
 
 
 class Collapsed:

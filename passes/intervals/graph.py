@@ -13,13 +13,10 @@ from functools import cached_property
 
 import numpy as np
 
-from autockpt.passes.forecast.fuse import Lowered
-from autockpt.passes.forecast.simulator import Simulator
-from autockpt.passes.graph.arrays import Booleans, Floats, Integers
-from autockpt.passes.graph.joint import Kind, Role, Value
+from autockpt.passes.forecast import Lowered, Simulator
+from autockpt.passes.graph import Booleans, Floats, Integers, Kind, Role, Value
 from autockpt.passes.intervals.values import Intervals
-from autockpt.passes.problem.plan import Plan, Problem
-from autockpt.passes.problem.unavoidable import unavoidable_bytes
+from autockpt.passes.problem import Plan, Problem, unavoidable_bytes
 
 
 class IntervalGraph:

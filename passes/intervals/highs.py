@@ -13,7 +13,7 @@ from ortools.math_opt import model_pb2
 from ortools.math_opt.python import mathopt
 from ortools.math_opt.solvers.highs_pb2 import HighsOptionsProto
 
-from autockpt.passes.graph.arrays import Floats, Integers
+from autockpt.passes.graph import Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from datetime import timedelta
 import numpy as np
 from ortools.math_opt.python import mathopt
 
-from autockpt.passes.graph.arrays import Floats, Integers
+from autockpt.passes.graph import Floats, Integers
 from autockpt.passes.intervals.highs import Matrix, model, options
 
 

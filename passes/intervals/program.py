@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from autockpt.passes.graph.arrays import Booleans, Floats, Integers
+from autockpt.passes.graph import Booleans, Floats, Integers
 from autockpt.passes.intervals.linear import Program, Relaxed, Rows, solve_linear, solve_mixed
 from autockpt.passes.intervals.values import Choice, Intervals, Row, binding_rows, relevant, round_to_choice
 

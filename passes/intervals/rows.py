@@ -1,4 +1,4 @@
-"""Rows of a program over columns between 0 and 1, and what HiGHS says of them: duals, and a bound in whole numbers.
+"""StageRows of a program over columns between 0 and 1, and what HiGHS says of them: duals, and a bound in whole numbers.
 
 One thread, one seed, limits in nodes and not in seconds: the same answer every time.
 """
@@ -12,12 +12,12 @@ from math import inf
 import numpy as np
 from ortools.math_opt.python import mathopt
 
-from autockpt.passes.graph.arrays import Floats, Integers
+from autockpt.passes.graph import Floats, Integers
 from autockpt.passes.intervals.highs import Matrix, model, options
 
 
 @dataclass
-class Rows:
+class StageRows:
     """`coefficients × columns >= low`, all columns between 0 and 1. Memory rows are in parts of the budget."""
 
     seconds: list[float] = field(default_factory=list)
@@ -50,14 +50,14 @@ class Rows:
         return np.repeat(np.arange(len(self.low)), np.array(self.lengths, dtype=np.int64))
 
 
-def weak_bound(rows: Rows, costs: Floats, duals: Floats) -> float:
+def weak_bound(rows: StageRows, costs: Floats, duals: Floats) -> float:
     """Of weak duality: what the columns cost at least, for any duals that are not negative."""
     priced = duals[rows.lines] * np.array(rows.values)
     reduced = costs - np.bincount(np.array(rows.columns, dtype=np.int64), priced, minlength=len(costs))
     return float(np.array(rows.low) @ duals + np.minimum(reduced, 0.0).sum())
 
 
-def solve_duals(rows: Rows, costs: Floats) -> Floats | None:
+def solve_duals(rows: StageRows, costs: Floats) -> Floats | None:
     """None where the solver finds nothing that satisfies the rows."""
     posed = _model(rows, costs, whole=False)
     result = mathopt.solve(posed, mathopt.SolverType.HIGHS, params=_exact())
@@ -67,7 +67,7 @@ def solve_duals(rows: Rows, costs: Floats) -> Floats | None:
     return np.maximum(found, 0.0)
 
 
-def solve_whole(rows: Rows, costs: Floats, most_nodes: int) -> float:
+def solve_whole(rows: StageRows, costs: Floats, most_nodes: int) -> float:
     """The bound in whole numbers, as far as so many nodes prove it; infinite where nothing satisfies the rows."""
     posed = _model(rows, costs, whole=True)
     result = mathopt.solve(posed, mathopt.SolverType.HIGHS, params=_exact(most_nodes))
@@ -81,7 +81,7 @@ def _exact(most_nodes: int | None = None) -> mathopt.SolveParameters:
     return mathopt.SolveParameters(highs=options(most_nodes, mip_rel_gap=0.0))
 
 
-def _model(rows: Rows, costs: Floats, whole: bool) -> mathopt.Model:
+def _model(rows: StageRows, costs: Floats, whole: bool) -> mathopt.Model:
     matrix = Matrix(
         lines=rows.lines,
         columns=np.array(rows.columns, dtype=np.int64),

@@ -14,14 +14,11 @@ from time import perf_counter
 
 import numpy as np
 
-from autockpt.passes.forecast.candidate import Candidate
-from autockpt.passes.forecast.simulator import Simulator
-from autockpt.passes.graph.arrays import Floats
-from autockpt.passes.graph.joint import Kind
+from autockpt.passes.forecast import Candidate, Simulator
+from autockpt.passes.graph import Floats, Kind
 from autockpt.passes.intervals.graph import IntervalGraph
 from autockpt.passes.intervals.program import Answer, lp_bound, solve
-from autockpt.passes.planners.two_level import cut_point_values
-from autockpt.passes.problem.plan import Problem
+from autockpt.passes.problem import Problem, cut_point_values
 
 _ROUNDS = 5
 _LARGE, _FEW_ROUNDS = 2800, 3

@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from autockpt.passes.graph.arrays import Booleans, Floats, Integers
+from autockpt.passes.graph import Booleans, Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)

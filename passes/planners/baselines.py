@@ -7,12 +7,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from math import isqrt
 
-from autockpt.passes.forecast.simulator import Simulator
-from autockpt.passes.graph.cut_points import CutPoint, every_block, find_cut_points
-from autockpt.passes.graph.joint import JointGraph, Role
+from autockpt.passes.forecast import Simulator
+from autockpt.passes.graph import CutPoint, JointGraph, Role, every_block, find_cut_points
 from autockpt.passes.planners.schedule import Scheduler, completed, keeping, orders
-from autockpt.passes.problem.plan import Plan, Problem
-from autockpt.passes.problem.verify import verify
+from autockpt.passes.problem import Plan, Problem, verify
 
 Rule = Callable[[Problem], Iterable[Plan]]
 """A baseline: its plans, of which the one with the lowest peak stands for it."""

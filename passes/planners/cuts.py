@@ -25,9 +25,9 @@ from math import inf
 import numpy as np
 from ortools.graph.python import max_flow
 
-from autockpt.passes.forecast.candidate import Candidate
-from autockpt.passes.graph.joint import Role
-from autockpt.passes.problem.plan import Problem
+from autockpt.passes.forecast import Candidate
+from autockpt.passes.graph import Role
+from autockpt.passes.problem import Problem
 
 _RESOLUTION = 10**12
 _INFINITE = 2**60

@@ -7,17 +7,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from autockpt.passes.forecast.candidate import Candidate
-from autockpt.passes.forecast.simulator import Forecast
-from autockpt.passes.graph.joint import JointGraph
+from autockpt.passes.forecast import Candidate, Forecast
+from autockpt.passes.graph import JointGraph
 from autockpt.passes.planners.frontier import Frontier
-from autockpt.passes.problem.gc import no_collection
-from autockpt.passes.problem.layout import copied_bytes
-from autockpt.passes.problem.must_save import find_must_save
-from autockpt.passes.problem.optimality import Gap
-from autockpt.passes.problem.plan import CHECKED_MARGIN, Budget, Lowering, Outcome, Plan, Problem, Setup
-from autockpt.passes.problem.price import find_workspaces, price
-from autockpt.passes.problem.verify import verify
+from autockpt.passes.problem import (
+    CHECKED_MARGIN,
+    Budget,
+    Gap,
+    Lowering,
+    Outcome,
+    Plan,
+    Problem,
+    Setup,
+    copied_bytes,
+    find_must_save,
+    find_workspaces,
+    no_collection,
+    price,
+    verify,
+)
 
 _UNSEEN_BYTES = 64 * 2**10
 """Scalars, seeds and what autograd makes between the two graphs."""

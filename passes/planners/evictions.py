@@ -15,11 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from autockpt.passes.forecast.candidate import Candidate
-from autockpt.passes.forecast.simulator import Content, Peak, Simulator
-from autockpt.passes.graph.joint import Kind, Role
-from autockpt.passes.instances.to_plan import write_plan
-from autockpt.passes.problem.plan import Plan, Problem
+from autockpt.passes.forecast import Candidate, Content, Peak, Simulator
+from autockpt.passes.graph import Kind, Role
+from autockpt.passes.instances import write_plan
+from autockpt.passes.problem import Plan, Problem
 
 _GOES = (Content.SAVED, Content.RECOMPUTED)
 _WAYS = 3

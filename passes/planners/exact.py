@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autockpt.passes.graph.joint import Kind, Role, Value
-from autockpt.passes.instances.astar import TooLarge, exact
-from autockpt.passes.instances.from_graph import task_of
-from autockpt.passes.instances.task import peak_bytes
-from autockpt.passes.instances.to_plan import plan_of
-from autockpt.passes.problem.plan import Lowering, Plan, Problem
+from autockpt.passes.graph import Kind, Role, Value
+from autockpt.passes.instances import TooLarge, exact, peak_bytes, plan_of, task_of
+from autockpt.passes.problem import Lowering, Plan, Problem
 
 _MOST = 14
 """Forward operations."""

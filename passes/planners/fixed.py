@@ -7,15 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
-from autockpt.passes.forecast.candidate import Candidate
-from autockpt.passes.graph.joint import JointGraph, Role
+from autockpt.passes.forecast import Candidate
+from autockpt.passes.graph import JointGraph, Role
 from autockpt.passes.planners.decide import Decision, Look, pose, resolve
 from autockpt.passes.planners.frontier import Frontier
 from autockpt.passes.planners.refine import Unseen
 from autockpt.passes.planners.schedule import orders
-from autockpt.passes.problem.gc import no_collection
-from autockpt.passes.problem.plan import Budget, Outcome, Plan, Problem, Setup
-from autockpt.passes.problem.verify import BrokenPlan, verify
+from autockpt.passes.problem import BrokenPlan, Budget, Outcome, Plan, Problem, Setup, no_collection, verify
 
 GIVEN = "given"
 """The method of such a candidate."""

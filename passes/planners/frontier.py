@@ -12,16 +12,14 @@ from collections.abc import Iterator
 from functools import cached_property
 from math import inf
 
-from autockpt.passes.forecast.candidate import Candidate
-from autockpt.passes.forecast.simulator import Simulator
-from autockpt.passes.intervals.search import IntervalSearch
+from autockpt.passes.forecast import Candidate, Simulator
+from autockpt.passes.intervals import IntervalSearch
 from autockpt.passes.planners.cuts import Hull
 from autockpt.passes.planners.evictions import Way
 from autockpt.passes.planners.exact import SmallSearch
 from autockpt.passes.planners.schedule import Scheduler, completed, orders
 from autockpt.passes.planners.two_level import Nest, nests
-from autockpt.passes.problem.plan import Plan, Problem
-from autockpt.passes.problem.unavoidable import standing_bytes
+from autockpt.passes.problem import Plan, Problem, standing_bytes
 
 PLANNERS = ("auto", "interval_program", "min_cut", "save_everything")
 """By what they add to the one after them: exact search and nested plans, the interval program, cuts. The last plans nothing:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from autockpt.passes.forecast.candidate import Candidate
+from autockpt.passes.forecast import Candidate
 from autockpt.passes.planners.decide import Decision, Look
 from autockpt.passes.planners.frontier import Frontier
-from autockpt.passes.problem.plan import Budget, Plan
+from autockpt.passes.problem import Budget, Plan
 
 ROUNDS = 3
 """Lowerings at most. The last one that is taken costs nothing: the compilation that follows finds it in the cache."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from autockpt.passes.graph.joint import JointGraph, Kind, Role, Trait
-from autockpt.passes.problem.plan import Plan, Problem
+from autockpt.passes.graph import JointGraph, Kind, Role, Trait
+from autockpt.passes.problem import Plan, Problem
 
 
 def traced_order(graph: JointGraph) -> tuple[str, ...]:

@@ -15,10 +15,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 
-from autockpt.passes.graph.cut_points import Crossings, narrow_moments
-from autockpt.passes.graph.joint import JointGraph, Role
+from autockpt.passes.graph import JointGraph, Role
 from autockpt.passes.planners.schedule import completed
-from autockpt.passes.problem.plan import Problem
+from autockpt.passes.problem import Problem, saved_cut_points
 
 _COUNTS = 8
 """How many numbers of saved cut_points are tried, evenly in the logarithm."""
@@ -26,9 +25,6 @@ _BORDERS = (1.0, 0.8, 0.6, 0.4)
 """Shares of the forward before the border."""
 _LARGE = 2800
 """Values from which only numbers near the square root are tried, and no borders."""
-
-_FEW, _MANY = 4, 64
-"""Valleys below which a graph has none to speak of; moments that then stand for all."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +39,7 @@ class Nest:
 
 def nests(problem: Problem, fastest: frozenset[str], lowest_cut: frozenset[str]) -> Iterator[Nest]:
     """Every so many cut_points saved, one of two kinds of durable values between them, the fastest plan after a border."""
-    crossing, width = _cut_points(problem)
+    crossing, width = saved_cut_points(problem)
     every = _union(crossing)
     in_order = [value.name for value in problem.graph.values if value.name in every]
     made: set[Nest] = set()
@@ -60,24 +56,6 @@ def nests(problem: Problem, fastest: frozenset[str], lowest_cut: frozenset[str])
                     if nest not in made:
                         made.add(nest)
                         yield nest
-
-
-def cut_point_values(problem: Problem) -> frozenset[str]:
-    """All that crosses some cut_point."""
-    return _union(_cut_points(problem)[0])
-
-
-def _cut_points(problem: Problem) -> tuple[list[frozenset[str]], list[int]]:
-    """What crosses each cut_point, and its bytes. A graph without valleys, a plain chain or one whose features all stay in
-    use, has a cut_point everywhere."""
-    crossings = Crossings(problem.graph)
-    moments = narrow_moments(crossings.nbytes.tolist())
-    if len(moments) < _FEW:
-        step = max(len(crossings.sequence) // _MANY, 1)
-        moments = [m for m, value in enumerate(crossings.sequence) if value.owns_bytes][::step]
-    found = crossings.at(moments)
-    saved = [m for m in moments if found[m] and not found[m] & problem.unsavable]
-    return [found[m] for m in saved], [int(crossings.nbytes[m]) for m in saved]
 
 
 def _late(graph: JointGraph) -> Iterator[frozenset[str]]:

@@ -1,1 +1,49 @@
 """TODO"""
+
+from autockpt.passes.problem.cut_points import cut_point_values, saved_cut_points
+from autockpt.passes.problem.gc import no_collection
+from autockpt.passes.problem.layout import copied_bytes, copied_views, is_channels_last, is_gathered, is_reshaped
+from autockpt.passes.problem.must_save import find_must_save
+from autockpt.passes.problem.optimality import Gap
+from autockpt.passes.problem.plan import (
+    CHECKED_MARGIN,
+    UNCHECKED_MARGIN,
+    Budget,
+    Lowering,
+    Outcome,
+    Plan,
+    Problem,
+    Setup,
+)
+from autockpt.passes.problem.price import find_workspaces, price, work_in
+from autockpt.passes.problem.unavoidable import standing_bytes, unavoidable_bytes
+from autockpt.passes.problem.verify import BrokenPlan, refuse, verify
+
+__all__ = [
+    "CHECKED_MARGIN",
+    "UNCHECKED_MARGIN",
+    "BrokenPlan",
+    "Budget",
+    "Gap",
+    "Lowering",
+    "Outcome",
+    "Plan",
+    "Problem",
+    "Setup",
+    "copied_bytes",
+    "copied_views",
+    "cut_point_values",
+    "find_must_save",
+    "find_workspaces",
+    "is_channels_last",
+    "is_gathered",
+    "is_reshaped",
+    "no_collection",
+    "price",
+    "refuse",
+    "saved_cut_points",
+    "standing_bytes",
+    "unavoidable_bytes",
+    "verify",
+    "work_in",
+]

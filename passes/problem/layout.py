@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from autockpt.passes.graph.joint import JointGraph, Kind, Value
+from autockpt.passes.graph import JointGraph, Kind, Value
 from autockpt.passes.problem.plan import Lowering
 
 _CONVOLUTION = "aten.convolution"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from autockpt.passes.graph.joint import JointGraph, Kind, Role, Trait, Value
+from autockpt.passes.graph import JointGraph, Kind, Role, Trait, Value
 from autockpt.passes.problem.plan import Lowering
 
 Rule = Callable[[Value, Lowering], str | None]

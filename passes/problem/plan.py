@@ -8,7 +8,7 @@ from enum import Enum
 from functools import cached_property
 
 from autockpt.cost_models import DeviceProfile
-from autockpt.passes.graph.joint import JointGraph, Kind, Role, Trait, Value
+from autockpt.passes.graph import JointGraph, Kind, Role, Trait, Value
 
 
 class Lowering(Enum):

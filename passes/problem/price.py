@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from autockpt.cost_models import DeviceProfile, TensorSpec, Work, seconds_of, work_of, workspace_bytes
-from autockpt.cost_models.memory.workspace_cuda import cuda_workspace_bytes
+from autockpt.cost_models.memory import cuda_workspace_bytes
 from autockpt.cost_models.roofline import arithmetic_seconds
-from autockpt.passes.graph.joint import JointGraph, Kind, Value
+from autockpt.passes.graph import JointGraph, Kind, Value
 from autockpt.passes.problem.plan import Lowering
 
 Specs = tuple[TensorSpec, ...]

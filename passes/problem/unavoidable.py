@@ -11,8 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from autockpt.passes.graph.arrays import Floats
-from autockpt.passes.graph.joint import JointGraph, Kind, Role, Value
+from autockpt.passes.graph import Floats, JointGraph, Kind, Role, Value
 from autockpt.passes.problem.plan import Problem
 
 

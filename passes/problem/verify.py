@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from autockpt.passes.graph.joint import Role
+from autockpt.passes.graph import Role
 from autockpt.passes.problem.plan import Plan, Problem
 
 

@@ -16,7 +16,14 @@ from torch import nn
 from autockpt.bench import frontier as bench_module
 from autockpt.bench.baselines import BLOCKS, PLAIN, TORCH, Baseline, find_blocks
 from autockpt.bench.frontier import OURS, Candidate, Frontier, bench_frontier, shared_budgets
-from autockpt.bench.frontier_report import markdown, notes, rows, series, summary, table
+from autockpt.bench.frontier_report import (
+    frontier_markdown,
+    frontier_notes,
+    frontier_series,
+    frontier_summary,
+    frontier_table,
+    rows,
+)
 from autockpt.cli import main
 from autockpt.errors import BudgetError
 from autockpt.measure.step import load_training
@@ -145,15 +152,15 @@ def test_every_round_takes_one_step_of_each_and_the_first_rounds_do_not_count() 
 
 def test_the_table_of_a_model(golden: Callable[[str], None]) -> None:
     console = Console(width=150, record=True, file=io.StringIO())
-    console.print(table(FRONTIER))
+    console.print(frontier_table(FRONTIER))
     lines = [line.rstrip() for line in console.export_text().splitlines()]
-    golden("\n".join([*lines, *notes(FRONTIER), *summary([FRONTIER])]))
+    golden("\n".join([*lines, *frontier_notes(FRONTIER), *frontier_summary([FRONTIER])]))
 
 
 def test_the_summary_is_over_all_rivals_and_lowest_peaks_are_a_geometric_mean() -> None:
     floor = replace(FRONTIER.candidates[-1], peak_bytes=20 * MIB)
     lower = replace(FRONTIER, target="models.py:other", candidates=(*FRONTIER.candidates[:-1], floor))
-    lines = summary([FRONTIER, lower])
+    lines = frontier_summary([FRONTIER, lower])
     assert lines[0] == "ours holds the peak of 4 of 6 baselines; models: 2"
     assert "median 1.00; worst 1.05" in lines[1]
     # sqrt(30/50 * 20/50), and sqrt(20/40 * 10/40) without the 10 MiB that every peak holds.
@@ -163,13 +170,13 @@ def test_the_summary_is_over_all_rivals_and_lowest_peaks_are_a_geometric_mean() 
 def test_a_model_that_does_not_run_is_a_line_and_not_a_silence() -> None:
     failed = Frontier("models.py:gone", trouble="did not run: no such weights")
     assert failed.broken
-    assert notes(failed) == ["gone: did not run: no such weights"]
-    assert summary([failed, FRONTIER]) == summary([FRONTIER])
-    assert "| torch 0.5 | 60.0 MiB |" in markdown("", [failed, FRONTIER], [])
+    assert frontier_notes(failed) == ["gone: did not run: no such weights"]
+    assert frontier_summary([failed, FRONTIER]) == frontier_summary([FRONTIER])
+    assert "| torch 0.5 | 60.0 MiB |" in frontier_markdown("", [failed, FRONTIER], [])
 
 
 def test_a_plot_has_every_candidate_that_ran() -> None:
-    points = {one.name: list(one.points) for one in series(FRONTIER)}
+    points = {one.name: list(one.points) for one in frontier_series(FRONTIER)}
     assert points[PLAIN] == [(100.0, 1.0)]
     assert points[OURS] == [(30.0, 1.4), (50.0, 1.2), (61.0, 1.26), (99.0, 1.0)]
     assert points[BLOCKS] == []
@@ -191,7 +198,7 @@ def test_what_cannot_run_is_a_row_with_its_reason(script: Path, monkeypatch: pyt
     assert [row[0] for row in rows(frontier)] == [PLAIN, f"torch 0.5: {found[TORCH]}", "(autockpt floor)"]
     assert [row[4] for row in rows(frontier)] == ["did not run", "", "did not run"]
     assert frontier.broken
-    assert "plain Inductor reaches" in summary([frontier])[1]
+    assert "plain Inductor reaches" in frontier_summary([frontier])[1]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from autockpt.bench.overhead import KEEP, Overhead, Point, markdown, picked, spearman, summary, table
+from autockpt.bench.overhead import (
+    KEEP,
+    Overhead,
+    Point,
+    overhead_markdown,
+    overhead_summary,
+    overhead_table,
+    picked,
+    spearman,
+)
 from autockpt.cli import main
 
 SCRIPT = """
@@ -66,11 +75,11 @@ def test_an_overhead_comes_back_from_json() -> None:
 
 def test_what_people_read(golden: Callable[[str], None]) -> None:
     console = Console(file=io.StringIO(), width=130)
-    console.print(table([OVERHEAD, Overhead("models.py:other", trouble="did not run: no module")], [0.0, 0.5]))
+    console.print(overhead_table([OVERHEAD, Overhead("models.py:other", trouble="did not run: no module")], [0.0, 0.5]))
     assert isinstance(console.file, io.StringIO)
-    lines = summary([OVERHEAD], [0.0, 0.5])
+    lines = overhead_summary([OVERHEAD], [0.0, 0.5])
     golden("\n".join([console.file.getvalue(), *lines]))
-    assert all(line.strip() in markdown([OVERHEAD], [0.0, 0.5], lines) for line in lines)
+    assert all(line.strip() in overhead_markdown([OVERHEAD], [0.0, 0.5], lines) for line in lines)
 
 
 def test_a_script_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ import torch
 from autockpt.bench.synthetic import graph_of, spliced, stack, stack_inputs
 from autockpt.inductor.aot import read_joint, tidy
 from autockpt.inductor.joint_capture import Captured, capture
-from autockpt.inductor.torch_partition import torch_choice
+from autockpt.inductor.torch_choice import torch_choice
 from autockpt.passes.graph.joint import JointGraph
 
 

@@ -15,7 +15,7 @@ from autockpt.measure import verify as verification
 from autockpt.measure.gradients import Comparison, difference
 from autockpt.measure.step import load_training
 from autockpt.measure.verify import Verdict, verify_target
-from autockpt.measure.verify_report import cells, falls, summary
+from autockpt.measure.verify_report import cells, falls, verify_summary
 
 SCRIPT = """
 import torch
@@ -61,7 +61,7 @@ def test_a_line_of_the_table_names_what_is_broken() -> None:
 
 
 def test_the_summary_counts_and_gives_every_reason() -> None:
-    lines = summary([GOOD, replace(GOOD, forecast_bytes=102 * 2**20, reason="the next faster plan needs 2 GiB")])
+    lines = verify_summary([GOOD, replace(GOOD, forecast_bytes=102 * 2**20, reason="the next faster plan needs 2 GiB")])
     assert "forecast within 3 % of measured: 1 of 2, within 6 %: 2 of 2" in lines
     assert "net at 0.3: the next faster plan needs 2 GiB" in lines
 
