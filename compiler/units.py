@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
+
+Progress = Callable[[str], None]
+"""Called with one line of text before each part of long work: a progress bar's description."""
 
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 _UNITS["TB"] = 10**12

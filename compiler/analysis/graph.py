@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from autockpt.analysis.request import Progress
 from autockpt.inductor import JointModule, Lowered, read_joint
 from autockpt.partition import Writer, has_room, judged, likely, own_partition
 from autockpt.passes.forecast import OWN, Candidate, Simulator, Timeline, tell
@@ -14,6 +13,7 @@ from autockpt.passes.planners import HOPELESS, Decision, Unseen, decide, find_ba
 from autockpt.passes.problem import Outcome, Setup
 from autockpt.passes.problem import Plan as GraphPlan
 from autockpt.plans import Plan
+from autockpt.units import Progress
 
 TORCH = "torch's partition"
 _BASELINES = ("keep everything", "recompute everything", "checkpoint every block", "square root")

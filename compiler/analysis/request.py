@@ -17,8 +17,7 @@ from autockpt.cost_models import DeviceProfile, ProfileError, load_profile
 from autockpt.errors import AutockptError, OptionError
 from autockpt.machine import default_device, find_profile, with_tf32
 from autockpt.plans import Plan
-
-Progress = Callable[[str], None]
+from autockpt.units import Progress
 
 
 @dataclass(frozen=True)

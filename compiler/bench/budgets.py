@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from autockpt.measure import References, Training, interleaved_times, load_training, measure_peak
 from autockpt.partition import GraphDecision, decisions
-
-Progress = Callable[[str], None]
+from autockpt.units import Progress
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,8 @@ from typing import Any
 
 from autockpt.bench.baselines import PLAIN, baselines
 from autockpt.measure import TOLERANCE, References, Training, interleaved_times, load_training, measure_peak
-from autockpt.units import format_size
+from autockpt.units import Progress, format_size
 
-Progress = Callable[[str], None]
 BUDGETS = (0.8, 0.5, 0.2, 0.1, 0.0)
 """Of torch's `activation_memory_budget`."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import median
 
@@ -16,11 +16,10 @@ from autockpt.measure import load_training
 from autockpt.passes.graph import JointGraph
 from autockpt.passes.planners import Decision, decide
 from autockpt.passes.problem import CHECKED_MARGIN, Budget, Setup
-from autockpt.units import format_size
+from autockpt.units import Progress, format_size
 
 BUDGETS = (0.1, 0.3, 0.5, 0.7, 0.9)
 DEPTHS = (8, 16, 32, 64, 128)
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)

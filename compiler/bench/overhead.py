@@ -7,7 +7,7 @@ What `autockpt bench overhead` prints and writes.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -19,8 +19,8 @@ from autockpt.errors import AutockptError
 from autockpt.measure import Training, interleaved_times, kernel_seconds, load_training, ratio
 from autockpt.partition import GraphDecision, decisions
 from autockpt.passes.forecast import Family, Forecast, Times
+from autockpt.units import Progress
 
-Progress = Callable[[str], None]
 KEEP = "nothing recomputed"
 
 

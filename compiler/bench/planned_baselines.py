@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import torch
@@ -14,14 +14,12 @@ from autockpt.measure import load_training
 from autockpt.passes.graph import JointGraph
 from autockpt.passes.planners import Baseline, Decision, decide, find_baselines
 from autockpt.passes.problem import Budget, Outcome, Plan, Problem, Setup
-from autockpt.units import format_size
+from autockpt.units import Progress, format_size
 
 TORCH_BUDGETS = (1.0, 0.8, 0.6, 0.4, 0.2, 0.0)
 """Values of `activation_memory_budget`; the first is the default."""
 _EQUAL = 1e-9
 """Seconds that count as none."""
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)

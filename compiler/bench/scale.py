@@ -23,6 +23,7 @@ from autockpt.cost_models import load_profile
 from autockpt.inductor import Captured, read_joint, split, tidy, torch_choice
 from autockpt.passes.planners import Decision, decide
 from autockpt.passes.problem import Budget, Setup
+from autockpt.units import Progress
 
 SIZES = (1_000, 3_000, 10_000, 50_000)
 TORCH_BUDGETS = (1.0, 0.5)
@@ -32,8 +33,6 @@ _WARM = 300
 """Nodes of a graph that is partitioned first, for what a process does only once."""
 _LARGE = 5_000
 """From so many nodes on one run has to do."""
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)

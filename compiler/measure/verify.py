@@ -17,9 +17,8 @@ from autockpt.measure.gradients import Comparison, References
 from autockpt.measure.peak import measure_peak
 from autockpt.measure.step import Training, load_training
 from autockpt.partition import GraphDecision, decisions, unused
-from autockpt.units import format_size
+from autockpt.units import Progress, format_size
 
-Progress = Callable[[str], None]
 TOLERANCE = 1e-5
 """Relative, of a whole gradient. Another choice of what is saved fuses other loops, and sums in another order."""
 

@@ -16,7 +16,7 @@ from autockpt.cost_models.calibration.kernels_loops import loop_samples
 from autockpt.cost_models.calibration.kernels_matrix import matrix_samples
 from autockpt.cost_models.calibration.kernels_traffic import LAUNCHES, launch_samples, traffic_samples
 from autockpt.cost_models.calibration.sample import Measurement, Sample
-from autockpt.cost_models.calibration.stopwatch import PASSES, Progress, Stopwatch, Timing, measurement
+from autockpt.cost_models.calibration.stopwatch import PASSES, MeasuringProgress, Stopwatch, Timing, measurement
 from autockpt.cost_models.device import DeviceProfile
 
 
@@ -29,7 +29,7 @@ class Calibration:
 
 
 def calibrate(
-    device: str = "cpu", quick: bool = False, progress: Progress | None = None, name: str | None = None
+    device: str = "cpu", quick: bool = False, progress: MeasuringProgress | None = None, name: str | None = None
 ) -> Calibration:
     """A minute when `quick`, several otherwise; half of it is Inductor compiling what is timed."""
     stopwatch = Stopwatch(device, quick, progress or (lambda text, done: None))

@@ -15,7 +15,7 @@ import torch
 
 from autockpt.cost_models.calibration.sample import Measurement, Sample
 
-Progress = Callable[[str, int], None]
+MeasuringProgress = Callable[[str, int], None]
 """Told what is timed next, and how many readings are done."""
 PASSES = 3
 _RETRIES = 3
@@ -35,7 +35,7 @@ def measurement(sample: Sample, timing: Timing, call_seconds: float) -> Measurem
 class Stopwatch:
     device: str
     quick: bool
-    progress: Progress
+    progress: MeasuringProgress
     passes: int = PASSES
     done: int = 0
 
