@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from autockpt.analysis import Analysis, analyze
+    from autockpt.analysis import Analysis, analyze  # type: ignore[no-redef, unused-ignore]
     from autockpt.backend import Backend
     from autockpt.errors import AutockptError, BudgetError, OptionError, PlanError
     from autockpt.options import Options
