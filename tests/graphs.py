@@ -43,14 +43,14 @@ def joint(values: Iterable[Value], forward_outputs: Iterable[str], backward_outp
 
 def chain(length: int, **traits: Iterable[Trait]) -> JointGraph:
     """x -> f0 -> f1 -> ... -> loss, and back: b_i reads the gradient after it and f_{i-1}, as a linear layer does."""
-    values = [value("x", role=Role.INPUT, kind=Kind.GIVEN)]
+    values = [value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT)]
     previous = "x"
     for number in range(length):
         name = f"f{number}"
         values.append(value(name, previous, traits=traits.get(name, ())))
         previous = name
     values.append(value("loss", previous, nbytes=1))
-    values.append(value("t", role=Role.TANGENT, kind=Kind.GIVEN, nbytes=1))
+    values.append(value("t", role=Role.TANGENT, kind=Kind.GRAPH_INPUT, nbytes=1))
     gradient = "t"
     for number in reversed(range(length)):
         name = f"b{number}"
@@ -78,7 +78,7 @@ def random_problem(seed: int, most_values: int = 7) -> Problem:
     """Forward values with up to two inputs each, all of them needed for the loss, most of them for the backward."""
     dice = random.Random(seed)
     count = dice.randint(2, most_values)
-    values = [value("x", role=Role.INPUT, kind=Kind.GIVEN, nbytes=dice.randint(1, 9) * UNIT)]
+    values = [value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT, nbytes=dice.randint(1, 9) * UNIT)]
     for number in range(count):
         known = [v.name for v in values]
         inputs = {known[-1], dice.choice(known)} if dice.random() < 0.6 else {dice.choice(known)}
@@ -86,7 +86,7 @@ def random_problem(seed: int, most_values: int = 7) -> Problem:
     forward = [v.name for v in values[1:]]
     read = {name for v in values for name in v.inputs}
     values.append(value("loss", *(name for name in forward if name not in read), nbytes=1))
-    values.append(value("t", role=Role.TANGENT, kind=Kind.GIVEN, nbytes=1))
+    values.append(value("t", role=Role.TANGENT, kind=Kind.GRAPH_INPUT, nbytes=1))
     gradient = "t"
     for number in reversed(range(count)):
         reads = [f"f{number}"] if dice.random() < 0.8 or number == count - 1 else []

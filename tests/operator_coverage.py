@@ -8,7 +8,7 @@ from enum import Enum
 
 from torch import fx
 
-from autockpt.passes.fx.calls import Called, called_by
+from autockpt.passes.fx.calls import OperatorCall, call_of_node
 from autockpt.passes.fx.subgraphs import whole_work
 
 
@@ -42,11 +42,11 @@ def coverage(modules: Iterable[fx.GraphModule]) -> tuple[Row, ...]:
     for module in modules:
         for node in module.graph.nodes:
             if node.op == "call_function":
-                calls.setdefault(str(node.target), []).append(_knowledge(called_by(node)))
+                calls.setdefault(str(node.target), []).append(_knowledge(call_of_node(node)))
     return tuple(Row(operator, tuple(calls[operator])) for operator in sorted(calls))
 
 
-def _knowledge(call: Called) -> Knowledge:
+def _knowledge(call: OperatorCall) -> Knowledge:
     work = whole_work(call)
     if work.estimated:
         return Knowledge.ESTIMATED

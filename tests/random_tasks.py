@@ -71,11 +71,11 @@ class Sketch:
     def problem(self) -> Problem:
         """The same step as a joint graph, with the tangent that a task has no need for."""
         names = [f"f{i}" if i < self.turn else f"b{i}" for i in range(len(self.reads))]
-        values = [value("x", role=Role.INPUT, kind=Kind.GIVEN, nbytes=3)]
+        values = [value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT, nbytes=3)]
         for i in range(self.turn):
             inputs = [names[j] for j in self.reads[i]] or ["x"]
             values.append(value(names[i], *inputs, nbytes=self.nbytes[i]))
-        values.append(value("t", role=Role.TANGENT, kind=Kind.GIVEN, nbytes=2))
+        values.append(value("t", role=Role.TANGENT, kind=Kind.GRAPH_INPUT, nbytes=2))
         for i in range(self.turn, len(self.reads)):
             inputs = ["t", *(names[j] for j in self.reads[i])]
             values.append(value(names[i], *inputs, role=Role.BACKWARD, nbytes=self.nbytes[i]))

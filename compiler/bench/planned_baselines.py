@@ -88,7 +88,9 @@ def _ours(graph: JointGraph, setup: Setup, baseline: Baseline, lowest: Decision)
 
 
 def _cost(problem: Problem, plan: Plan, peak_bytes: int, recompute_seconds: float) -> Cost:
-    return Cost(peak_bytes, recompute_seconds, recompute_seconds + problem.saving_seconds(plan.saved))
+    return Cost(
+        peak_bytes, recompute_seconds, recompute_seconds + sum(problem.save_seconds[name] for name in plan.saved)
+    )
 
 
 def baseline_table(rows: Sequence[BaselineRow]) -> Table:

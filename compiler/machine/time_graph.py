@@ -28,7 +28,7 @@ from autockpt.machine.cache import TimingCache
 from autockpt.machine.hardware import describe, is_here
 from autockpt.machine.time_call import time_call, undisturbed
 from autockpt.passes.graph import JointGraph, Kind, Trait, Value
-from autockpt.passes.problem import Lowering, Setup, work_in
+from autockpt.passes.problem import Lowering, Setup, work_of_value
 
 log = logging.getLogger("autockpt")
 
@@ -82,7 +82,7 @@ def _distinct(gm: fx.GraphModule, graph: JointGraph, setup: Setup, cost: str, le
         if not _is_asked(graph, value, setup.lowering, cost):
             continue
         try:
-            call = _call(nodes[value.name], setup.device.kind, work_in(graph, value).estimated)
+            call = _call(nodes[value.name], setup.device.kind, work_of_value(graph, value).estimated)
         except Unreal as unreal:
             _leave(left, value.operator, unreal)
             continue
@@ -90,7 +90,7 @@ def _distinct(gm: fx.GraphModule, graph: JointGraph, setup: Setup, cost: str, le
         found.setdefault(key, _Timeable(call, key)).values.append(value)
 
     def work(one: _Timeable) -> float:
-        return len(one.values) * seconds_of(work_in(graph, one.values[0]), setup.device)
+        return len(one.values) * seconds_of(work_of_value(graph, one.values[0]), setup.device)
 
     return sorted(found.values(), key=work, reverse=True)
 
@@ -99,7 +99,7 @@ def _is_asked(graph: JointGraph, value: Value, lowering: Lowering, cost: str) ->
     if not value.kind.runs or value.spec is None or value.traits & _NEVER_ALONE:
         return False
     if cost == "profile":
-        return value.kind is Kind.EXTERN and work_in(graph, value).estimated
+        return value.kind is Kind.EXTERN and work_of_value(graph, value).estimated
     return value.kind is Kind.EXTERN or lowering is Lowering.EAGER
 
 

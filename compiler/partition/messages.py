@@ -12,7 +12,7 @@ from autockpt.partition.breakdown import breakdown_json
 from autockpt.passes.forecast import OWN, Content
 from autockpt.passes.graph import JointGraph, Role
 from autockpt.passes.planners import Decision
-from autockpt.passes.problem import work_in
+from autockpt.passes.problem import work_of_value
 from autockpt.units import format_size
 
 
@@ -117,7 +117,7 @@ def estimated_operators(graph: JointGraph, measured: Mapping[str, float]) -> dic
     """Each with what its seconds rest on: "measured" only where every call of it was timed."""
     timed: dict[str, bool] = {}
     for value in graph.values:
-        if value.kind.runs and work_in(graph, value).estimated:
+        if value.kind.runs and work_of_value(graph, value).estimated:
             timed[value.operator] = timed.get(value.operator, True) and value.name in measured
     return {operator: "measured" if timed[operator] else "by bytes" for operator in sorted(timed)}
 

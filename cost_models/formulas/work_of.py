@@ -42,7 +42,7 @@ def work_of(
         try:
             return rule(call)
         except (IndexError, KeyError, TypeError, ValueError):
-            # Called with other operands than the rule knows: priced by bytes, and said so.
+            # OperatorCall with other operands than the rule knows: priced by bytes, and said so.
             return _estimate(call)
     if elementwise:
         return call.vector("cheap")

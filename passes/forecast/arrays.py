@@ -150,7 +150,7 @@ def _reads(graph: JointGraph, position: dict[str, int], owner: list[int]) -> lis
     paths: list[Path] = []
     reads = []
     for value in graph.values:
-        own = (bends.setdefault(value.bend, len(bends)),) if value.bend else ()
+        own = (bends.setdefault(value.index_map, len(bends)),) if value.index_map else ()
         sources = [position[name] for name in value.inputs]
         ways = [(owner[source], paths[source] + own) for source in sources if owner[source] >= 0]
         reads.append(tuple(dict.fromkeys(ways)))

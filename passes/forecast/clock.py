@@ -12,7 +12,7 @@ from autockpt.passes.forecast.arrays import Indexed
 from autockpt.passes.forecast.calls import Kernel
 from autockpt.passes.forecast.fuse import Lowered
 from autockpt.passes.graph import Kind, Value
-from autockpt.passes.problem import Problem, work_in
+from autockpt.passes.problem import Problem, work_of_value
 
 
 class Family(Enum):
@@ -102,11 +102,11 @@ class Clock:
 def _added(problem: Problem, value: Value) -> float:
     if problem.device is None or value.kind not in (Kind.POINTWISE, Kind.REDUCTION):
         return 0.0
-    return arithmetic_seconds(work_in(problem.graph, value), problem.device)
+    return arithmetic_seconds(work_of_value(problem.graph, value), problem.device)
 
 
 def _family(problem: Problem, value: Value) -> Family:
-    work = work_in(problem.graph, value) if value.kind is Kind.EXTERN else None
+    work = work_of_value(problem.graph, value) if value.kind is Kind.EXTERN else None
     if work is None or not work.matrix_flops:
         return Family.OTHER
     return next((family for family in Family if family.value in work.family), Family.CONVOLUTION)

@@ -105,7 +105,7 @@ class Simulator:
         self._outputs = self._owners(graph.forward_outputs) - self.givens
         self._required = [n for n, v in enumerate(graph.values) if self._runs_forward(v.name)]
         self._graph_input_bytes = graph.graph_input_bytes
-        self._standing_bytes = graph.graph_input_bytes + problem.standing_bytes
+        self._static_bytes = problem.static_bytes
         self._forwards: dict[frozenset[str], tuple[Lowered, Replayed, int]] = {}
         """Of what was saved last: plans that keep the same have the same forward."""
         self._last: tuple[Plan, tuple[Lowered, Replayed, int]] | None = None
@@ -160,7 +160,7 @@ class Simulator:
             for number, (lowered, replayed, base) in enumerate(passes)
             for kernel in lowered.kernels
         ]
-        peak = max(timeline, key=lambda moment: moment.live_bytes, default=Moment("", False, self._standing_bytes))
+        peak = max(timeline, key=lambda moment: moment.live_bytes, default=Moment("", False, self._static_bytes))
         forward_times, backward_times = (self.clock.times(lowered) for lowered, *_ in passes)
         return Forecast(
             peak=peak,
@@ -196,7 +196,7 @@ class Simulator:
         sequence: Sequence[int] = sorted([*self._required, *more]) if more else self._required
         outputs = self._outputs | self._owners(plan.saved)
         lowered = lower(self.ix, sequence, self.givens, outputs, self._fuse)
-        return lowered, replay(lowered, self.givens, set()), self._standing_bytes
+        return lowered, replay(lowered, self.givens, set()), self._static_bytes
 
     def _backward(self, plan: Plan) -> tuple[Lowered, Replayed, int]:
         if self._last is None or self._last[0] is not plan:
@@ -212,7 +212,7 @@ class Simulator:
         outputs = [ix.index[name] for name in graph.backward_outputs]
         lowered = lower(ix, sequence, start, outputs, self._fuse)
         waiting = sum(ix.nbytes[owner] for owner in self._outputs - saved)
-        return lowered, replay(lowered, self.givens, held), self._standing_bytes + waiting
+        return lowered, replay(lowered, self.givens, held), self._static_bytes + waiting
 
     def _live(self, lowered: Lowered, replayed: Replayed, base: int) -> int:
         return self.with_margin(max(replayed.live, default=0)) + base
@@ -233,10 +233,10 @@ class Simulator:
                 name = self.ix.names[buffer.owner]
                 content = self.content(plan, name, buffer.is_output, peak.in_backward, number < lowered.started)
                 found.append(Live(name, buffer.nbytes, content))
-        if base > self._standing_bytes:
-            found.append(Live("forward outputs", base - self._standing_bytes, Content.OUTPUT))
-        if self.problem.standing_bytes:
-            found.append(Live("copies and scalars", self.problem.standing_bytes, Content.WORKSPACE))
+        if base > self._static_bytes:
+            found.append(Live("forward outputs", base - self._static_bytes, Content.OUTPUT))
+        if self.problem.extra_static_bytes:
+            found.append(Live("copies and scalars", self.problem.extra_static_bytes, Content.WORKSPACE))
         for kernel in lowered.kernels:
             if kernel.launch == launch and kernel.scratch:
                 found.append(Live(self.ix.names[kernel.operation], kernel.scratch, Content.WORKSPACE))

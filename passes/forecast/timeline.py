@@ -131,4 +131,4 @@ def _standing(simulator: Simulator, end: int) -> Iterator[Block]:
     others = graph.graph_input_bytes - graph.parameter_bytes
     yield Block("parameters", graph.parameter_bytes, Content.PARAMETER, -1, end)
     yield Block("inputs", others, Content.INPUT, -1, end)
-    yield Block("copies and scalars", simulator.problem.standing_bytes, Content.WORKSPACE, -1, end)
+    yield Block("copies and scalars", simulator.problem.extra_static_bytes, Content.WORKSPACE, -1, end)

@@ -19,7 +19,7 @@ from autockpt.cost_models import TensorSpec
 
 
 @dataclass(frozen=True)
-class Called:
+class OperatorCall:
     target: Any
     args: Sequence[Any]
     """Nodes stand for what they compute."""
@@ -51,8 +51,8 @@ class Called:
         return list(graphs_in((self.args, dict(self.kwargs))))
 
 
-def called_by(node: fx.Node) -> Called:
-    return Called(node.target, node.args, node.kwargs, node.meta.get("val"))
+def call_of_node(node: fx.Node) -> OperatorCall:
+    return OperatorCall(node.target, node.args, node.kwargs, node.meta.get("val"))
 
 
 def graphs_in(tree: Any) -> Iterable[fx.GraphModule]:
@@ -63,7 +63,7 @@ def graphs_in(tree: Any) -> Iterable[fx.GraphModule]:
             yield leaf
 
 
-def kernels_of(call: Called) -> Iterable[Any]:
+def kernels_of(call: OperatorCall) -> Iterable[Any]:
     """The Triton kernel of a wrapper, with and without its autotuner and its heuristics."""
     kernel: Any = kernel_side_table.id_to_kernel.get(call.kwargs["kernel_idx"])
     while kernel is not None:
@@ -71,7 +71,7 @@ def kernels_of(call: Called) -> Iterable[Any]:
         kernel = getattr(kernel, "fn", None)
 
 
-def writing(call: Called) -> Called:
+def writing(call: OperatorCall) -> OperatorCall:
     """The operator that writes to its arguments, under the wrapper that calls it on copies of them."""
     bases = call.kwargs.get("_all_bases", ())
     written = {
@@ -80,7 +80,7 @@ def writing(call: Called) -> Called:
         if name.endswith("_base_index") and base is not None
     }
     plain = {name: value for name, value in call.kwargs.items() if not name.startswith("_")}
-    return Called(call.args[0], (), plain | written, call.result)
+    return OperatorCall(call.args[0], (), plain | written, call.result)
 
 
 def _plain(value: Any) -> Any:

@@ -14,7 +14,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 
 from autockpt.cost_models.memory import allocated_bytes
 from autockpt.passes.fx.calls import hint, spec_of
-from autockpt.passes.fx.subgraphs import inner_work
+from autockpt.passes.fx.subgraphs import node_work
 from autockpt.passes.graph import (
     JointGraph,
     Kind,
@@ -27,7 +27,7 @@ from autockpt.passes.graph import (
     packet_of,
     traits_of,
 )
-from autockpt.passes.problem import no_collection
+from autockpt.passes.problem import gc_paused
 
 
 class UnreadableGraph(Exception):
@@ -41,7 +41,7 @@ def read(
 
     `mutated`: the primals that the step writes to; what is computed from their old contents is stale afterwards.
     """
-    with no_collection():
+    with gc_paused():
         return _read(joint, num_forward_outputs, parameter_positions, mutated)
 
 
@@ -107,8 +107,8 @@ def _value(node: fx.Node, role: Role, storage: str, stale: set[str]) -> Value:
         spec=spec_of(tensor[0]) if tensor else None,
         device=tensor[0].device.type if tensor else "cpu",
         traits=traits,
-        bend=_bend(node),
-        work=inner_work(node) if role in (Role.FORWARD, Role.BACKWARD) else None,
+        index_map=_index_map(node),
+        work=node_work(node) if role in (Role.FORWARD, Role.BACKWARD) else None,
         source=_source(node),
     )
 
@@ -121,7 +121,7 @@ def _leaves(arguments: tuple[Any, ...]) -> Iterable[Any]:
 
 def _kind(node: fx.Node, role: Role, storage: str) -> Kind:
     if role.is_graph_input:
-        return Kind.GIVEN
+        return Kind.GRAPH_INPUT
     if is_number(node):
         return Kind.SYMBOL
     if Trait.MUTATES in traits_of(node.target):
@@ -133,7 +133,7 @@ def _kind(node: fx.Node, role: Role, storage: str) -> Kind:
     return kind_of(node.target)
 
 
-def _bend(node: fx.Node) -> str:
+def _index_map(node: fx.Node) -> str:
     if node.op != "call_function" or not moves_elements(node.target):
         return ""
     numbers = [str(leaf) for leaf in pytree.arg_tree_leaves(*node.args, **node.kwargs) if not isinstance(leaf, fx.Node)]

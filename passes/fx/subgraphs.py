@@ -36,20 +36,29 @@ from autockpt.cost_models.formulas import (
     sum_work,
     times,
 )
-from autockpt.passes.fx.calls import Called, called_by, kernels_of, plain, spec_of, specs_in, values_of, writing
+from autockpt.passes.fx.calls import (
+    OperatorCall,
+    call_of_node,
+    kernels_of,
+    plain,
+    spec_of,
+    specs_in,
+    values_of,
+    writing,
+)
 from autockpt.passes.graph import Kind, kind_of, packet_of
 
 log = logging.getLogger("autockpt")
 
 
-def inner_work(node: fx.Node) -> Work | None:
+def node_work(node: fx.Node) -> Work | None:
     """None where `work_of` says all from the shapes of the tensors around the node.
 
     A formula that is not ours may raise anything; the operator is then an estimate by its bytes, and said to be one.
     """
     if node.op != "call_function":
         return None
-    call = called_by(node)
+    call = call_of_node(node)
     try:
         return _inner(call)
     except Exception:
@@ -57,7 +66,7 @@ def inner_work(node: fx.Node) -> Work | None:
         return Work(bytes_moved=float(call.bytes_moved), estimated=True)
 
 
-def _inner(call: Called) -> Work | None:
+def _inner(call: OperatorCall) -> Work | None:
     if isinstance(call.target, torch._ops.HigherOrderOperator):
         return _HIGHER.get(str(call.target), _once)(call)
     if not isinstance(call.target, torch._ops.OpOverload):
@@ -67,7 +76,7 @@ def _inner(call: Called) -> Work | None:
     return None if rule_of(str(call.target)) else _registered(call, call.target)
 
 
-def _registered(call: Called, target: Any) -> Work | None:
+def _registered(call: OperatorCall, target: Any) -> Work | None:
     """What a user's formula says of the very arguments of the call."""
     # At hints, on tensors without memory: a formula that looks at a symbolic size would fix it for good.
     args, kwargs, result = (_concrete(values_of(tree)) for tree in (call.args, dict(call.kwargs), call.result))
@@ -84,34 +93,34 @@ def _concrete(tree: Any) -> Any:
     return pytree.tree_map(at_hint, tree)
 
 
-def whole_work(call: Called) -> Work:
+def whole_work(call: OperatorCall) -> Work:
     """Of a call inside another, whichever way it is known."""
     elementwise = kind_of(call.target) in (Kind.POINTWISE, Kind.REDUCTION)
     return _inner(call) or work_of(str(call.target), call.inputs, call.outputs, elementwise=elementwise)
 
 
 def _graph_work(graph: fx.GraphModule) -> Work:
-    return sum_work(_fused(called_by(node)) for node in graph.graph.nodes if node.op == "call_function")
+    return sum_work(_fused(call_of_node(node)) for node in graph.graph.nodes if node.op == "call_function")
 
 
-def _fused(call: Called) -> Work:
+def _fused(call: OperatorCall) -> Work:
     work = whole_work(call)
     return replace(work, bytes_moved=0.0) if kind_of(call.target) is Kind.POINTWISE else work
 
 
-def _between_ends(call: Called, work: Work) -> Work:
+def _between_ends(call: OperatorCall, work: Work) -> Work:
     return replace(work, bytes_moved=max(work.bytes_moved, call.bytes_moved))
 
 
-def _once(call: Called) -> Work | None:
+def _once(call: OperatorCall) -> Work | None:
     graphs = call.graphs()
     return _between_ends(call, sum_work(map(_graph_work, graphs))) if graphs else None
 
 
-def _steps(position: int, combines: int = 1) -> Callable[[Called], Work | None]:
+def _steps(position: int, combines: int = 1) -> Callable[[OperatorCall], Work | None]:
     """As often as the sequences at this position are long."""
 
-    def rule(call: Called) -> Work | None:
+    def rule(call: OperatorCall) -> Work | None:
         sequences = specs_in(call.args[position])
         count = sequences[0].shape[0] if sequences else 1
         work = _between_ends(call, times(sum_work(map(_graph_work, call.graphs())), combines * count))
@@ -120,24 +129,24 @@ def _steps(position: int, combines: int = 1) -> Callable[[Called], Work | None]:
     return rule
 
 
-def _branches(call: Called) -> Work | None:
+def _branches(call: OperatorCall) -> Work | None:
     return _between_ends(call, dearest(map(_graph_work, call.graphs())))
 
 
-def _one_turn(call: Called) -> Work | None:
+def _one_turn(call: OperatorCall) -> Work | None:
     return replace(_between_ends(call, sum_work(map(_graph_work, call.graphs()))), estimated=True)
 
 
-def _flex(call: Called) -> Work | None:
+def _flex(call: OperatorCall) -> Work | None:
     return _scored(call, "aten._scaled_dot_product_flash_attention.default", call.inputs[:3])
 
 
-def _flex_backward(call: Called) -> Work | None:
+def _flex_backward(call: OperatorCall) -> Work | None:
     query, key, value, out = call.inputs[:4]
     return _scored(call, "aten._scaled_dot_product_flash_attention_backward.default", (out, query, key, value))
 
 
-def _scored(call: Called, operator: str, tensors: Any) -> Work:
+def _scored(call: OperatorCall, operator: str, tensors: Any) -> Work:
     query, key = tensors[-3:-1]
     scores = query.numel // max(query.shape[-1], 1) * key.shape[-2]
     each = sum_work(_graph_work(graph) for graph in call.graphs())
@@ -145,9 +154,9 @@ def _scored(call: Called, operator: str, tensors: Any) -> Work:
     return replace(sum_work(parts), bytes_moved=call.bytes_moved)
 
 
-def _triton(call: Called) -> Work | None:
+def _triton(call: OperatorCall) -> Work | None:
     given = call.kwargs["kwargs"]
-    tensors = Called(call.target, (), given, call.result)
+    tensors = OperatorCall(call.target, (), given, call.result)
     copied = specs_in([given[name] for name in call.kwargs.get("tensors_to_clone", ())])
     found = (_registered(call, kernel) for kernel in kernels_of(call))
     guess = Work(elements=max((spec.numel for spec in tensors.inputs), default=0), estimated=True)
@@ -155,21 +164,21 @@ def _triton(call: Called) -> Work | None:
     return replace(work, bytes_moved=tensors.bytes_moved + sum(spec.nbytes for spec in copied))
 
 
-def _operator(position: int) -> Callable[[Called], Work | None]:
+def _operator(position: int) -> Callable[[OperatorCall], Work | None]:
     """The operator at this position, called with what follows it."""
 
-    def rule(call: Called) -> Work | None:
+    def rule(call: OperatorCall) -> Work | None:
         kwargs = {name: value for name, value in call.kwargs.items() if name != "rng_state"}
-        return whole_work(Called(call.args[position], call.args[position + 1 :], kwargs, call.result))
+        return whole_work(OperatorCall(call.args[position], call.args[position + 1 :], kwargs, call.result))
 
     return rule
 
 
-def _functionalized(call: Called) -> Work | None:
+def _functionalized(call: OperatorCall) -> Work | None:
     return whole_work(writing(call))
 
 
-_HIGHER: dict[str, Callable[[Called], Work | None]] = {
+_HIGHER: dict[str, Callable[[OperatorCall], Work | None]] = {
     "flex_attention": _flex,
     "flex_attention_backward": _flex_backward,
     "cond": _branches,

@@ -27,7 +27,7 @@ class Role(Enum):
 class Kind(Enum):
     """How an operation becomes memory."""
 
-    GIVEN = "given"
+    GRAPH_INPUT = "graph input"
     VIEW = "view"
     """Shares the bytes of an input; no kernel."""
     PART = "part"
@@ -44,7 +44,7 @@ class Kind(Enum):
     @property
     def runs(self) -> bool:
         """Whether there is anything to do for it: a kernel, or a part of one."""
-        return self not in (Kind.GIVEN, Kind.VIEW, Kind.PART, Kind.SYMBOL)
+        return self not in (Kind.GRAPH_INPUT, Kind.VIEW, Kind.PART, Kind.SYMBOL)
 
 
 class Trait(Enum):
@@ -89,7 +89,7 @@ class Value:
     spec: TensorSpec | None = None
     device: str = "cpu"
     traits: frozenset[Trait] = frozenset()
-    bend: str = ""
+    index_map: str = ""
     """How it moves elements to other places, a slice or a padding; empty where each stays where it is."""
     work: Work | None = None
     """Where the shapes of its tensors do not tell it: an inner graph, a flag, a formula of the user's."""

@@ -73,7 +73,7 @@ class IntervalGraph:
 
     def _demanded(self, first: Integers) -> Booleans:
         asked = first < self.moments
-        numbers = [self._number.get(self._base[name]) for name in self._problem.demanded]
+        numbers = [self._number.get(self._base[name]) for name in self._problem.needed_by_backward]
         asked[[number for number in numbers if number is not None]] = True
         return asked
 

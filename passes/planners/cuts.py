@@ -49,7 +49,7 @@ class PricedCut:
         self._source, self._sink = 2 * count, 2 * count + 1
         every = np.arange(count)
         reads = [(number[name], number[value.name]) for value in self._values for name in value.inputs]
-        self._ties = np.array(sorted(number[name] for name in problem.demanded), dtype=np.int64)
+        self._ties = np.array(sorted(number[name] for name in problem.needed_by_backward), dtype=np.int64)
         pairs = np.array(reads, dtype=np.int64).reshape(-1, 2)
         self._tails = np.concatenate([np.full(count, self._source), 2 * every, 2 * pairs[:, 0] + 1, 2 * self._ties + 1])
         self._heads = np.concatenate([2 * every, 2 * every + 1, 2 * pairs[:, 1], np.full(len(self._ties), self._sink)])

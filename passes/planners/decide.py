@@ -22,7 +22,7 @@ from autockpt.passes.problem import (
     copied_bytes,
     find_must_save,
     find_workspaces,
-    no_collection,
+    gc_paused,
     price,
     verify,
 )
@@ -106,7 +106,7 @@ def decide(graph: JointGraph, setup: Setup, measured: Mapping[str, float] | None
 
     `measured`: seconds of values that were timed, instead of the profile's."""
     started = time.perf_counter()
-    with no_collection():
+    with gc_paused():
         return _decide(pose(graph, setup, measured), setup, started)
 
 
@@ -136,7 +136,7 @@ def pose(graph: JointGraph, setup: Setup, measured: Mapping[str, float] | None =
         must_save=find_must_save(graph, setup.lowering),
         lowering=setup.lowering,
         workspace=find_workspaces(graph, setup.threads),
-        standing_bytes=copied_bytes(graph, setup.lowering) + _UNSEEN_BYTES,
+        extra_static_bytes=copied_bytes(graph, setup.lowering) + _UNSEEN_BYTES,
         margin=setup.margin if setup.lowering is Lowering.INDUCTOR else 0.0,
         # A saved byte is written once and read once more than one that stays inside a kernel; unfused, all are.
         seconds_per_byte=2.0 / setup.device.bytes_per_second if setup.lowering is Lowering.INDUCTOR else 0.0,

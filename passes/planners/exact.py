@@ -22,7 +22,7 @@ class SmallSearch:
     def __init__(self, problem: Problem, order: Sequence[str]) -> None:
         self._problem = problem
         self._task, self._naming = task_of(problem, order)
-        self._graph_input_bytes = problem.graph.graph_input_bytes + problem.standing_bytes
+        self._graph_input_bytes = problem.static_bytes
 
     @staticmethod
     def of(problem: Problem, order: Sequence[str]) -> SmallSearch | None:

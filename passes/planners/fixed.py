@@ -13,7 +13,7 @@ from autockpt.passes.planners.decide import Decision, Look, pose, resolve
 from autockpt.passes.planners.frontier import Frontier
 from autockpt.passes.planners.refine import Unseen
 from autockpt.passes.planners.schedule import orders
-from autockpt.passes.problem import BrokenPlan, Budget, Outcome, Plan, Problem, Setup, no_collection, verify
+from autockpt.passes.problem import BrokenPlan, Budget, Outcome, Plan, Problem, Setup, gc_paused, verify
 
 GIVEN = "given"
 """The method of such a candidate."""
@@ -22,7 +22,7 @@ GIVEN = "given"
 def judge(graph: JointGraph, plan: Plan, setup: Setup, measured: Mapping[str, float] | None = None) -> Decision:
     """The decision for this plan of this graph. Raises BrokenPlan where it would not compute the same gradients."""
     started = time.perf_counter()
-    with no_collection():
+    with gc_paused():
         frontier = Frontier(pose(graph, setup, measured), setup.planner, setup.solve_seconds)
         _verify(frontier.problem, plan)
         forecast = frontier.simulator.forecast(plan)
@@ -63,7 +63,9 @@ def _candidate(frontier: Frontier, plan: Plan) -> Candidate:
     problem, graph = frontier.problem, frontier.problem.graph
     saved_bytes = sum(graph.bytes_of(name) for name in plan.saved if name not in graph.output_storages)
     seconds = frontier.simulator.recompute_seconds(plan)
-    return Candidate(plan, saved_bytes, seconds, seconds + problem.saving_seconds(plan.saved), GIVEN)
+    return Candidate(
+        plan, saved_bytes, seconds, seconds + sum(problem.save_seconds[name] for name in plan.saved), GIVEN
+    )
 
 
 def _verify(problem: Problem, plan: Plan) -> None:

@@ -19,7 +19,7 @@ from autockpt.passes.planners.evictions import Way
 from autockpt.passes.planners.exact import SmallSearch
 from autockpt.passes.planners.schedule import Scheduler, completed, orders
 from autockpt.passes.planners.two_level import Nest, nests
-from autockpt.passes.problem import Plan, Problem, standing_bytes
+from autockpt.passes.problem import Plan, Problem, boundary_bytes
 
 PLANNERS = ("auto", "interval_program", "min_cut", "save_everything")
 """By what they add to the one after them: exact search and nested plans, the interval program, cuts. The last plans nothing:
@@ -46,7 +46,7 @@ class Frontier:
         self._climbed: dict[int, Candidate | None] = {}
         self._nested: dict[Nest, Candidate] = {}
         self._bounds: dict[int, float] = {}
-        self._standing_bytes = standing_bytes(problem)
+        self._boundary_bytes = boundary_bytes(problem)
 
     @cached_property
     def _small(self) -> SmallSearch | None:
@@ -122,7 +122,7 @@ class Frontier:
 
     def bound_seconds(self, budget_bytes: int) -> float:
         """What no plan at all has less of."""
-        return self.hull.bound_seconds(budget_bytes - self._standing_bytes)
+        return self.hull.bound_seconds(budget_bytes - self._boundary_bytes)
 
     def class_bound_seconds(self, budget_bytes: int) -> float:
         """What no plan of the interval program's class has less of: the forward once, what is recomputed once."""
@@ -185,13 +185,13 @@ class Frontier:
         return self.bound_seconds(rung) >= known or self.class_bound_seconds(rung) >= known
 
     def _from_cuts(self, budget_bytes: int) -> Candidate | None:
-        room = budget_bytes - self._standing_bytes
+        room = budget_bytes - self._boundary_bytes
         fitting = (cut for cut in self.hull.cuts if cut.saved_bytes <= room and self.peak_bytes(cut) <= budget_bytes)
         return next(fitting, None)
 
     def _from_nests(self, budget_bytes: int, best: Candidate | None) -> Candidate | None:
         """The fastest nested plan that fits, if it is faster than the best."""
-        room, known = budget_bytes - self._standing_bytes, best.seconds if best else inf
+        room, known = budget_bytes - self._boundary_bytes, best.seconds if best else inf
         likely = [(self._added_bytes(nest.saved), nest) for nest in self._nests]
         likely = [(size, nest) for size, nest in likely if size <= room and self.hull.bound_seconds(size) < known]
         plans = sorted((self._nest(nest) for _, nest in likely), key=lambda c: (c.seconds, c.saved_bytes))
@@ -222,7 +222,9 @@ class Frontier:
     def _candidate(self, plan: Plan, method: str) -> Candidate:
         saved_bytes = self._added_bytes(plan.saved)
         seconds = self.simulator.recompute_seconds(plan)
-        return Candidate(plan, saved_bytes, seconds, seconds + self.problem.saving_seconds(plan.saved), method)
+        return Candidate(
+            plan, saved_bytes, seconds, seconds + sum(self.problem.save_seconds[name] for name in plan.saved), method
+        )
 
     def _added_bytes(self, saved: frozenset[str]) -> int:
         graph = self.problem.graph

@@ -144,7 +144,7 @@ def completed(problem: Problem, names: Collection[str]) -> frozenset[str]:
     wanted = _savable(problem, names)
     saved: set[str] = set()
     seen: set[str] = set()
-    stack = sorted(problem.demanded)
+    stack = sorted(problem.needed_by_backward)
     while stack:
         name = stack.pop()
         value = problem.graph.by_name[name]

@@ -1,7 +1,7 @@
 """TODO"""
 
 from autockpt.passes.problem.cut_points import cut_point_values, saved_cut_points
-from autockpt.passes.problem.gc import no_collection
+from autockpt.passes.problem.gc import gc_paused
 from autockpt.passes.problem.layout import copied_bytes, copied_views, is_channels_last, is_gathered, is_reshaped
 from autockpt.passes.problem.must_save import find_must_save
 from autockpt.passes.problem.optimality import Gap
@@ -15,8 +15,8 @@ from autockpt.passes.problem.plan import (
     Problem,
     Setup,
 )
-from autockpt.passes.problem.price import find_workspaces, price, work_in
-from autockpt.passes.problem.unavoidable import standing_bytes, unavoidable_bytes
+from autockpt.passes.problem.price import find_workspaces, price, work_of_value
+from autockpt.passes.problem.unavoidable import boundary_bytes, unavoidable_bytes
 from autockpt.passes.problem.verify import BrokenPlan, refuse, verify
 
 __all__ = [
@@ -30,20 +30,20 @@ __all__ = [
     "Plan",
     "Problem",
     "Setup",
+    "boundary_bytes",
     "copied_bytes",
     "copied_views",
     "cut_point_values",
     "find_must_save",
     "find_workspaces",
+    "gc_paused",
     "is_channels_last",
     "is_gathered",
     "is_reshaped",
-    "no_collection",
     "price",
     "refuse",
     "saved_cut_points",
-    "standing_bytes",
     "unavoidable_bytes",
     "verify",
-    "work_in",
+    "work_of_value",
 ]

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def no_collection() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     enabled = gc.isenabled()
     gc.disable()
     try:

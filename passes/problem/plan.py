@@ -1,8 +1,8 @@
-"""What is asked of a planner, and what it answers."""
+"""The planning problem of one joint graph, and the plan, outcome and settings that go with it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -12,7 +12,7 @@ from autockpt.passes.graph import JointGraph, Kind, Role, Trait, Value
 
 
 class Lowering(Enum):
-    """Who turns the two graphs into kernels; it decides which values ever become bytes."""
+    """What turns the two graphs into kernels. It decides which values are written to memory at all."""
 
     INDUCTOR = "inductor"
     EAGER = "eager"
@@ -20,50 +20,60 @@ class Lowering(Enum):
 
 @dataclass(frozen=True)
 class Problem:
+    """All that a planner may know: a joint graph, what each operation costs, and what may not be recomputed."""
+
     graph: JointGraph
     seconds: Mapping[str, float]
-    """What one more run of each value costs."""
+    """Of one run of each value's operation."""
     must_save: Mapping[str, str]
-    """Values that cannot be recomputed, each with its reason."""
+    """Values that may not be recomputed, each with its reason."""
     lowering: Lowering = Lowering.INDUCTOR
     workspace: Mapping[str, int] | None = None
-    """Bytes that an operation allocates and frees inside itself."""
-    standing_bytes: int = 0
-    """Live through the whole step though no value of the graph: copies that the lowering makes."""
+    """Bytes that an operation allocates when it starts and frees before it ends."""
+    extra_static_bytes: int = 0
+    """Live all through the step although no value of the graph: copies that the lowering makes, scalars."""
     margin: float = 0.0
-    """Share of the live bytes that a forecast adds for what it does not see."""
+    """Share of the live bytes that a forecast adds for what it does not model."""
     seconds_per_byte: float = 0.0
-    """Of memory traffic: what keeping a byte costs even when memory is free."""
+    """Memory traffic of a saved byte: written in the forward, read in the backward."""
     device: DeviceProfile | None = None
-    """What runs it; without one a step takes the sum of its operations' seconds."""
+    """The device that runs the step. Without one, a step takes the sum of its operations' seconds."""
+
+    @property
+    def static_bytes(self) -> int:
+        """Live all through the step, in every plan: parameters, inputs and `extra_static_bytes`."""
+        return self.graph.graph_input_bytes + self.extra_static_bytes
 
     @cached_property
     def save_seconds(self) -> Mapping[str, float]:
-        """What keeping a value costs even when memory is free: it is written and read.
+        """Seconds of memory traffic that saving each value costs; none for graph inputs and forward outputs.
 
-        What the forward writes anyway costs less than this, and plans that know it were a few hundredths faster at high
-        budgets. But the backwards of these fuse otherwise: a ResNet's gradients were off by up to 2e-5 with them, and
-        are plain Inductor's to the bit without.
+        A value that the forward writes to memory anyway costs less than this. Plans that took that into account were a
+        few percent faster at high budgets, but their backward fused differently: the gradients of a ResNet then
+        differed from plain Inductor's by up to 2e-5, and are bitwise equal without.
         """
         free = self.graph.output_storages
-        forward = (v for v in self.graph.values if v.role is Role.FORWARD and v.name not in free)
-        return {v.name: self.seconds_per_byte * self.graph.bytes_of(v.name) for v in forward}
-
-    def saving_seconds(self, saved: Iterable[str]) -> float:
-        return sum(self.save_seconds.get(name, 0.0) for name in saved)
+        paid = {v.name for v in self.graph.values if v.role is Role.FORWARD and v.name not in free}
+        return {
+            v.name: self.seconds_per_byte * self.graph.bytes_of(v.name) if v.name in paid else 0.0
+            for v in self.graph.values
+        }
 
     @cached_property
-    def demanded(self) -> frozenset[str]:
-        """What must be at hand: what the backward reads, and what the user tagged MUST_SAVE and it is made from."""
-        asked = set(self.graph.backward_reads)
-        stack = list(asked)
+    def needed_by_backward(self) -> frozenset[str]:
+        """Values that the backward reads, and those tagged MUST_SAVE that any of them is computed from.
+
+        Only ancestors that the forward would not compute on its own account are searched for tags.
+        """
+        needed = set(self.graph.backward_reads)
+        stack = list(needed)
         while stack:
             name = stack.pop()
             if name not in self.graph.required_forward:
-                fresh = set(self.graph.by_name[name].inputs) - asked
+                fresh = set(self.graph.by_name[name].inputs) - needed
                 stack.extend(fresh)
-                asked |= {source for source in fresh if Trait.MUST_SAVE in self.graph.by_name[source].traits}
-        return frozenset(asked)
+                needed |= {source for source in fresh if Trait.MUST_SAVE in self.graph.by_name[source].traits}
+        return frozenset(needed)
 
     @cached_property
     def unsavable(self) -> frozenset[str]:
@@ -74,29 +84,33 @@ class Problem:
         if value.role is not Role.FORWARD or value.kind is Kind.SYMBOL:
             return False
         if not value.owns_bytes:
-            # A view, saved as its base; or several results at once, saved one by one.
+            # A view is saved as its base, a tuple of results as its parts.
             return True
         if value.name in self.must_save:
             return False
-        # What only the backward asks for is computed there. Brought forward it would be computed in another kernel,
-        # and the last bits of a transcendental function depend on the loop around it. Masks and indices are exact, but
-        # Inductor would need a loop of its own to write them, against the layout of what they are made from: those of
-        # a ResNet's ReLUs took a fifth of its step on the CPU. Unfused, they are a kernel of their own anyway.
-        # A second result of what the forward runs anyway is there already.
+        return self._is_computed_late(value) or Trait.MUST_RECOMPUTE in value.traits
+
+    def _is_computed_late(self, value: Value) -> bool:
+        """Whether only the backward uses a value, so that computing it there is the reference to be bitwise equal to.
+
+        Computed in the forward, it would be part of another kernel, and the last bits of a transcendental function
+        depend on the loop around it. Masks and indices are exact, but Inductor would write them in a loop of their own,
+        against the layout of their inputs: those of a ResNet's ReLUs took a fifth of its step on the CPU. In eager mode
+        they are kernels of their own anyway. A second result of an operation that the forward runs costs nothing.
+        """
         made_by = value.inputs[0] if value.kind is Kind.PART else value.name
         inexact = value.spec is not None and value.spec.is_floating
-        late = made_by not in self.graph.required_forward and (inexact or self.lowering is Lowering.INDUCTOR)
-        return late or Trait.MUST_RECOMPUTE in value.traits
+        return made_by not in self.graph.required_forward and (inexact or self.lowering is Lowering.INDUCTOR)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Complete: how long each value lives follows from it."""
+    """What is saved and what the backward runs. The lifetime of every value follows from it."""
 
     saved: frozenset[str]
-    """Forward values that cross into the backward. Parameters and inputs cross by themselves."""
+    """Forward values that cross into the backward. Parameters and inputs always do, and are not listed."""
     backward: tuple[str, ...]
-    """The backward in order. Names of forward values are recomputations, and may come more than once."""
+    """Operations of the backward in order. Names of forward values are recomputations; one may occur repeatedly."""
 
 
 class Outcome(Enum):
@@ -106,25 +120,27 @@ class Outcome(Enum):
 
 
 UNCHECKED_MARGIN = 0.015
-"""Where nothing but the forecast stands for the peak: most were within 1 % of it, a few were lower."""
+"""Where no dry run checks the forecast. Most peaks were within 1 % of their forecast, a few were forecast too low."""
 CHECKED_MARGIN = 0.002
-"""Where the lowered step is looked at before it is compiled, and planned again if it does not fit."""
+"""Where a dry run checks the compiled step, which is planned again if it does not fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A cap on the peak. Exactly one of the three is set."""
+    """A cap on the peak. Exactly one field is set."""
 
     total_bytes: int | None = None
-    """On everything that is live: parameters and inputs too."""
+    """On everything that is live, parameters and inputs included."""
     free_bytes: int | None = None
-    """On what comes on top of parameters and inputs, which are there already."""
+    """On what comes on top of parameters and inputs."""
     fraction: float | None = None
-    """Between the lowest peak that was found, 0.0, and the peak of the fastest plan, 1.0."""
+    """From the minimum peak, 0.0, to the peak of the fastest plan, 1.0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
+    """What a planner is given besides the graph."""
+
     budget: Budget
     device: DeviceProfile
     lowering: Lowering = Lowering.INDUCTOR

@@ -25,7 +25,7 @@ def price(
 def _seconds(graph: JointGraph, value: Value, device: DeviceProfile, lowering: Lowering) -> float:
     if not value.kind.runs:
         return 0.0
-    work = work_in(graph, value)
+    work = work_of_value(graph, value)
     if lowering is Lowering.EAGER or value.kind is not Kind.POINTWISE:
         return seconds_of(work, device)
     # Fused into what reads it, a pointwise operation adds its arithmetic; a kernel that cannot fuse it in needs it
@@ -36,7 +36,7 @@ def _seconds(graph: JointGraph, value: Value, device: DeviceProfile, lowering: L
     return seconds
 
 
-def work_in(graph: JointGraph, value: Value) -> Work:
+def work_of_value(graph: JointGraph, value: Value) -> Work:
     if value.work is not None:
         return value.work
     inputs, outputs = specs_around(graph, value)

@@ -15,7 +15,7 @@ from autockpt.passes.graph import Floats, JointGraph, Kind, Role, Value
 from autockpt.passes.problem.plan import Problem
 
 
-def standing_bytes(problem: Problem) -> int:
+def boundary_bytes(problem: Problem) -> int:
     """At the turning point, besides what is saved."""
     graph = problem.graph
     outputs = graph.output_storages
@@ -23,13 +23,13 @@ def standing_bytes(problem: Problem) -> int:
     made = {
         name for name in outputs | tangents if name and graph.by_name[name].role not in (Role.PARAMETER, Role.INPUT)
     }
-    return graph.graph_input_bytes + problem.standing_bytes + sum(graph.bytes.get(name, 0) for name in made)
+    return graph.graph_input_bytes + problem.extra_static_bytes + sum(graph.bytes.get(name, 0) for name in made)
 
 
 def unavoidable_bytes(problem: Problem, moment: Mapping[str, int], turn: int, moments: int) -> Floats:
     graph = problem.graph
-    live = np.full(moments, float(graph.graph_input_bytes + problem.standing_bytes))
-    live[turn:] = standing_bytes(problem)
+    live = np.full(moments, float(graph.graph_input_bytes + problem.extra_static_bytes))
+    live[turn:] = boundary_bytes(problem)
     gradients = {graph.by_name[name].storage for name in graph.backward_outputs}
     gradients = {name for name in gradients if name and graph.by_name[name].role is Role.BACKWARD and name in moment}
     for name in gradients:

@@ -23,7 +23,7 @@ def test_splicing_gives_what_tracing_gives() -> None:
     assert [v.name for v in one.values if v.role.is_graph_input] == [
         v.name for v in other.values if v.role.is_graph_input
     ]
-    facts = [[(v.operator, v.kind, v.spec, v.traits, v.bend) for v in graph.values] for graph in (one, other)]
+    facts = [[(v.operator, v.kind, v.spec, v.traits, v.index_map) for v in graph.values] for graph in (one, other)]
     assert facts[0] == facts[1]
     assert [shape(one, storage) for storage in one.bytes] == [shape(other, storage) for storage in other.bytes]
 

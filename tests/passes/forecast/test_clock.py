@@ -48,10 +48,10 @@ def test_without_a_device_a_step_takes_the_sum_of_its_operations() -> None:
 def test_a_loop_takes_its_traffic_or_its_arithmetic_and_one_launch() -> None:
     # x (1000 elements of a byte) -> twice -> thrice -> loss: one loop that reads x and writes what it returns.
     values = [
-        value("x", role=Role.INPUT, kind=Kind.GIVEN),
+        value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT),
         pointwise("twice", "x"),
         pointwise("thrice", "twice"),
-        value("t", role=Role.TANGENT, kind=Kind.GIVEN),
+        value("t", role=Role.TANGENT, kind=Kind.GRAPH_INPUT),
         pointwise("g", "t", "x", role=Role.BACKWARD),
     ]
     found = foreseen(joint(values, ["thrice"], ["g"]), set())  # type: ignore[arg-type]  # values, all of them
@@ -63,10 +63,10 @@ def test_a_loop_takes_its_traffic_or_its_arithmetic_and_one_launch() -> None:
 
 def test_what_is_recomputed_inside_a_loop_that_runs_anyway_costs_what_it_adds() -> None:
     values = [
-        value("x", role=Role.INPUT, kind=Kind.GIVEN),
+        value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT),
         pointwise("a", "x"),
         pointwise("y", "a"),
-        value("t", role=Role.TANGENT, kind=Kind.GIVEN),
+        value("t", role=Role.TANGENT, kind=Kind.GRAPH_INPUT),
         pointwise("g", "t", "a", role=Role.BACKWARD),
     ]
     graph = joint(values, ["y"], ["g"])  # type: ignore[arg-type]  # values, all of them

@@ -17,7 +17,7 @@ ADD, MUL, CAT = "aten.add.Tensor", "aten.mul.Tensor", "aten.cat.default"
 
 def loop(name: str, *inputs: str, operator: str = MUL, bend: str = "", nbytes: int = UNIT) -> Value:
     made = value(name, *inputs, kind=Kind.POINTWISE, role=Role.BACKWARD, operator=operator, nbytes=nbytes)
-    return replace(made, bend=bend)
+    return replace(made, index_map=bend)
 
 
 def matmul(name: str, *inputs: str, nbytes: int = UNIT) -> Value:
@@ -26,15 +26,15 @@ def matmul(name: str, *inputs: str, nbytes: int = UNIT) -> Value:
 
 def shifted(name: str, base: str, by: int = 1) -> Value:
     made = value(name, base, kind=Kind.VIEW, storage=base, role=Role.BACKWARD, operator="aten.slice.Tensor")
-    return replace(made, bend=f"aten.slice 0 {by}")
+    return replace(made, index_map=f"aten.slice 0 {by}")
 
 
 def backward(*values: Value, outputs: Iterable[str]) -> Forecast:
     """The forecast of a step whose backward is these values; `t`, of ten units, is what they start from."""
     start = [
-        value("x", role=Role.INPUT, kind=Kind.GIVEN, nbytes=1),
+        value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT, nbytes=1),
         value("loss", "x", nbytes=1),
-        value("t", role=Role.TANGENT, kind=Kind.GIVEN, nbytes=UNIT),
+        value("t", role=Role.TANGENT, kind=Kind.GRAPH_INPUT, nbytes=UNIT),
     ]
     graph = joint([*start, *values], ["loss"], outputs)
     return forecast(problem(graph, lowering=Lowering.INDUCTOR), schedule(graph, (), traced_order(graph)))

@@ -51,11 +51,11 @@ def test_a_value_named_twice_is_freed_in_between() -> None:
 def test_a_view_has_no_bytes_of_its_own_but_holds_its_base() -> None:
     graph = joint(
         [
-            value("x", role=Role.INPUT, kind=Kind.GIVEN),
+            value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT),
             value("f", "x"),
             value("v", "f", kind=Kind.VIEW, storage="f"),
             value("loss", "v", nbytes=1),
-            value("t", role=Role.TANGENT, kind=Kind.GIVEN, nbytes=1),
+            value("t", role=Role.TANGENT, kind=Kind.GRAPH_INPUT, nbytes=1),
             value("b", "t", "v", role=Role.BACKWARD),
         ],
         ["loss"],
@@ -84,12 +84,12 @@ def test_gradients_stay_until_the_end() -> None:
 def test_pointwise_values_that_only_loops_read_are_never_allocated() -> None:
     graph = joint(
         [
-            value("x", role=Role.INPUT, kind=Kind.GIVEN),
+            value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT),
             value("p", "x", kind=Kind.POINTWISE, operator="aten.mul.Tensor"),
             value("q", "p", kind=Kind.POINTWISE, operator="aten.mul.Tensor"),
             value("f", "q"),
             value("loss", "f", nbytes=1),
-            value("t", role=Role.TANGENT, kind=Kind.GIVEN, nbytes=1),
+            value("t", role=Role.TANGENT, kind=Kind.GRAPH_INPUT, nbytes=1),
             value("b", "t", "f", role=Role.BACKWARD),
         ],
         ["loss"],
@@ -104,10 +104,10 @@ def test_pointwise_values_that_only_loops_read_are_never_allocated() -> None:
 def test_a_loop_writes_in_place_over_an_input_that_dies_there() -> None:
     graph = joint(
         [
-            value("x", role=Role.INPUT, kind=Kind.GIVEN),
+            value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT),
             value("f", "x"),
             value("loss", "f", nbytes=1),
-            value("t", role=Role.TANGENT, kind=Kind.GIVEN, nbytes=1),
+            value("t", role=Role.TANGENT, kind=Kind.GRAPH_INPUT, nbytes=1),
             value("m", "t", role=Role.BACKWARD),
             value("p", "m", "f", role=Role.BACKWARD, kind=Kind.POINTWISE, operator="aten.mul.Tensor"),
             value("b", "p", role=Role.BACKWARD),

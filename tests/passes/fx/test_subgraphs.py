@@ -20,7 +20,7 @@ from torch.utils.flop_counter import flop_registry, register_flop_formula
 from traced import joint_of
 
 from autockpt.cost_models import Work
-from autockpt.passes.fx.subgraphs import inner_work
+from autockpt.passes.fx.subgraphs import node_work
 
 BYTES = 4
 
@@ -28,7 +28,7 @@ BYTES = 4
 def traced(function: Callable[..., Any], *inputs: torch.Tensor) -> Work:
     """The work of the one higher-order call in a function."""
     module = make_fx(function, tracing_mode="fake")(*inputs)
-    return only(inner_work(node) for node in module.graph.nodes if is_higher(node))
+    return only(node_work(node) for node in module.graph.nodes if is_higher(node))
 
 
 def is_higher(node: fx.Node) -> bool:
@@ -87,7 +87,7 @@ def test_a_region_called_twice_is_worth_its_graph_each_time() -> None:
     x, weight = torch.randn(4, 8, requires_grad=True), torch.randn(8, 8, requires_grad=True)
     joint, _, _ = joint_of(lambda x, weight: region(region(x, weight), weight).sum(), x, weight)
 
-    works = [inner_work(node) for node in joint.graph.nodes if is_higher(node)]
+    works = [node_work(node) for node in joint.graph.nodes if is_higher(node)]
 
     product = 2 * 4 * 8 * 8
     assert [work.matrix_flops for work in works if work] == [product, product, 2 * product, 2 * product]
@@ -118,7 +118,7 @@ def test_the_backward_of_flexible_attention_runs_five_products() -> None:
     call = graph.call_function(flex_attention_backward, (*tensors, None, None, None, (), 1.0, {}))
     call.meta["val"] = (tensors[0].meta["val"],) * 3
 
-    work = only(iter([inner_work(call)]))
+    work = only(iter([node_work(call)]))
 
     assert work.family == "attention_backward"
     assert work.matrix_flops == 5 * 2 * (2 * 32 * 32) * 16
@@ -147,7 +147,7 @@ class Kernel:
 
 
 def test_a_triton_kernel_is_priced_by_its_tensors_and_says_so() -> None:
-    work = only(iter([inner_work(triton_call(Kernel()))]))
+    work = only(iter([node_work(triton_call(Kernel()))]))
     assert work.bytes_moved == BYTES * (100 + 100 + 100 + 100)
     assert work.estimated
 
@@ -155,7 +155,7 @@ def test_a_triton_kernel_is_priced_by_its_tensors_and_says_so() -> None:
 def test_a_triton_kernel_with_a_registered_formula_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = Kernel()
     monkeypatch.setitem(flop_registry, kernel, lambda *args, out_val, **kwargs: 7 * kwargs["kwargs"]["x"].numel())
-    work = only(iter([inner_work(triton_call(kernel))]))
+    work = only(iter([node_work(triton_call(kernel))]))
     assert work.matrix_flops == 700
     assert not work.estimated
 
@@ -173,13 +173,13 @@ def _(x: torch.Tensor, count: int) -> torch.Tensor:
 def test_a_users_formula_sees_the_arguments_of_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
     module = make_fx(lambda x: powers(x, 5), tracing_mode="fake")(torch.randn(4, 4))
     (call,) = module.graph.find_nodes(op="call_function", target=torch.ops.autockpt_inner.powers.default)
-    assert inner_work(call) is None
+    assert node_work(call) is None
 
     def count(x: torch.Tensor, count: int, *, out_val: Any) -> int:
         return 2 * count * x.shape[0] ** 3
 
     monkeypatch.setitem(flop_registry, torch.ops.autockpt_inner.powers, count)
-    assert only(iter([inner_work(call)])).matrix_flops == 2 * 5 * 4**3
+    assert only(iter([node_work(call)])).matrix_flops == 2 * 5 * 4**3
 
 
 def test_causal_attention_is_told_by_its_argument() -> None:
@@ -191,14 +191,14 @@ def test_causal_attention_is_told_by_its_argument() -> None:
     def flops(causal: bool) -> float:
         module = make_fx(partial(attend, causal=causal), tracing_mode="fake")(query)
         (call,) = (node for node in module.graph.nodes if "attention" in str(node.target))
-        return only(iter([inner_work(call)])).matrix_flops
+        return only(iter([node_work(call)])).matrix_flops
 
     assert flops(True) == flops(False) * 33 / 64
 
 
 def test_what_shapes_tell_is_left_to_them() -> None:
     module = make_fx(torch.mm, tracing_mode="fake")(torch.randn(2, 3), torch.randn(3, 4))
-    assert [inner_work(node) for node in module.graph.nodes] == [None] * len(module.graph.nodes)
+    assert [node_work(node) for node in module.graph.nodes] == [None] * len(module.graph.nodes)
 
 
 def test_a_formula_that_raises_leaves_an_estimate() -> None:
@@ -216,7 +216,7 @@ def test_a_formula_that_raises_leaves_an_estimate() -> None:
 
     module = make_fx(lambda x: torch.ops.autockpt_test.sulks(x), tracing_mode="fake")(torch.randn(4, 4))
     (node,) = (node for node in module.graph.nodes if node.op == "call_function")
-    work = inner_work(node)
+    work = node_work(node)
     assert work is not None
     assert work.estimated
     assert work.bytes_moved == 2 * 4 * 4 * 4
@@ -239,7 +239,7 @@ def test_a_formula_that_looks_at_sizes_leaves_no_guard() -> None:
     (node,) = (node for node in module.graph.nodes if node.target is torch.ops.autockpt_test.counts.default)
     environment = node.meta["val"].fake_mode.shape_env
     before = len(environment.guards)
-    work = inner_work(node)
+    work = node_work(node)
     assert work is not None
     assert work.matrix_flops == 5 * 7
     assert len(environment.guards) == before

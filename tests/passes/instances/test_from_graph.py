@@ -42,7 +42,7 @@ def excess(asked: Problem, order: tuple[str, ...], seed: int = 0) -> set[int]:
     """What the task counts beyond the forecast, over some plans."""
     task, naming = task_of(asked, order)
     simulator = Simulator(asked)
-    base = asked.graph.graph_input_bytes + asked.standing_bytes
+    base = asked.static_bytes
     found = set()
     for again in some_plans(task, seed):
         plan = plan_of(asked, naming, again)
@@ -76,8 +76,8 @@ def test_the_way_there_and_back_gives_the_task_that_was_drawn(seeds: range) -> N
 
 
 def framed(*values: Value, outputs: list[str], grads: list[str]) -> JointGraph:
-    start = value("x", role=Role.INPUT, kind=Kind.GIVEN)
-    tangent = value("t", role=Role.TANGENT, kind=Kind.GIVEN)
+    start = value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT)
+    tangent = value("t", role=Role.TANGENT, kind=Kind.GRAPH_INPUT)
     return joint([start, tangent, *values], outputs, grads)
 
 
@@ -160,7 +160,7 @@ class Block(torch.nn.Module):
 def test_plans_of_a_traced_model_hold_and_never_need_more_than_their_task() -> None:
     module, outputs, parameters = joint_of(torch.nn.Sequential(Block(), Block()), torch.randn(2, 8, 16))
     graph = read_joint(module, outputs, parameters)
-    free = (Kind.GIVEN, Kind.VIEW, Kind.PART, Kind.SYMBOL)
+    free = (Kind.GRAPH_INPUT, Kind.VIEW, Kind.PART, Kind.SYMBOL)
     seconds = {v.name: 0.0 if v.kind in free else 1.0 for v in graph.values}
     asked = Problem(graph, seconds, find_must_save(graph, Lowering.EAGER), Lowering.EAGER)
     for order in (traced_order(graph), leaves_first(graph)):

@@ -18,14 +18,14 @@ from autockpt.passes.problem.verify import verify
 
 def hills(count: int, operators: tuple[str, ...] = ("mm",)) -> JointGraph:
     """x -> n0 -> w0 -> n1 -> w1 -> ... -> loss, the w wide and the n narrow, and back through both."""
-    values = [value("x", role=Role.INPUT, kind=Kind.GIVEN), value("n0", "x")]
+    values = [value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT), value("n0", "x")]
     for number in range(count):
         operator = operators[number % len(operators)]
         values.append(value(f"w{number}", f"n{number}", nbytes=5 * UNIT, operator=f"aten.{operator}.default"))
         values.append(value(f"n{number + 1}", f"w{number}"))
     values.append(value("loss", f"n{count}", nbytes=1))
     gradient = "t"
-    values.append(value(gradient, role=Role.TANGENT, kind=Kind.GIVEN, nbytes=1))
+    values.append(value(gradient, role=Role.TANGENT, kind=Kind.GRAPH_INPUT, nbytes=1))
     for number in reversed(range(count)):
         values.append(value(f"bw{number}", gradient, f"w{number}", role=Role.BACKWARD))
         values.append(value(f"bn{number}", f"bw{number}", f"n{number}", role=Role.BACKWARD))
@@ -75,7 +75,7 @@ def test_a_waist_that_the_backward_has_no_use_for_is_not_kept() -> None:
 
 def test_an_operation_with_several_results_is_not_narrow_before_they_are_taken_out() -> None:
     values = [
-        value("x", role=Role.INPUT, kind=Kind.GIVEN),
+        value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT),
         value("wide", "x", nbytes=5 * UNIT),
         value("several", "wide", storage="", operator="aten.attention.default"),
         value("part", "several", kind=Kind.PART, nbytes=5 * UNIT, operator="getitem"),
@@ -88,7 +88,7 @@ def test_an_operation_with_several_results_is_not_narrow_before_they_are_taken_o
 
 def test_of_equally_narrow_moments_the_residual_counts() -> None:
     values = [
-        value("x", role=Role.INPUT, kind=Kind.GIVEN),
+        value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT),
         value("way", "x"),
         value("residual", "way"),
         value("hill", "residual", nbytes=5 * UNIT),

@@ -24,7 +24,7 @@ class Asked:
     def __init__(self, seed: int) -> None:
         self.problem: Problem = sketch(seed).problem
         self.task, _ = task_of(self.problem, leaves_first(self.problem.graph))
-        given = self.problem.graph.graph_input_bytes + self.problem.standing_bytes
+        given = self.problem.static_bytes
         here = telling_budgets(self.task)
         self.budgets = [budget + given for budget in here]
         self.optima = optima(self.task, here)

@@ -27,10 +27,10 @@ def test_nothing_kept_recomputes_the_whole_forward_at_once() -> None:
 def test_a_weight_gradient_comes_before_the_input_gradient_that_autograd_asks_for_first() -> None:
     graph = joint(
         [
-            value("x", role=Role.INPUT, kind=Kind.GIVEN),
+            value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT),
             value("f", "x"),
             value("loss", "f", nbytes=1),
-            value("t", role=Role.TANGENT, kind=Kind.GIVEN),
+            value("t", role=Role.TANGENT, kind=Kind.GRAPH_INPUT),
             value("d", "t", role=Role.BACKWARD),
             value("to_input", "d", role=Role.BACKWARD),
             value("to_weight", "d", "f", role=Role.BACKWARD),

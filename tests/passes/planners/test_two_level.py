@@ -16,7 +16,7 @@ from autockpt.passes.problem.verify import verify
 
 def network(blocks: int, skips: str) -> JointGraph:
     """Blocks of a wide value between narrow ones; `skips` says what else a block reads."""
-    values: list[Value] = [value("x", role=Role.INPUT, kind=Kind.GIVEN)]
+    values: list[Value] = [value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT)]
     stream = ["x"]
     for number in range(blocks):
         extra = {
@@ -27,7 +27,7 @@ def network(blocks: int, skips: str) -> JointGraph:
         values.append(value(f"w{number}", stream[-1], nbytes=4 * UNIT))
         values.append(value(f"f{number}", f"w{number}", *dict.fromkeys(extra)))
         stream.append(f"f{number}")
-    values += [value("loss", stream[-1], nbytes=1), value("t", role=Role.TANGENT, kind=Kind.GIVEN, nbytes=1)]
+    values += [value("loss", stream[-1], nbytes=1), value("t", role=Role.TANGENT, kind=Kind.GRAPH_INPUT, nbytes=1)]
     gradient = "t"
     for number in reversed(range(blocks)):
         values.append(value(f"b{number}", gradient, f"w{number}", stream[number], role=Role.BACKWARD))

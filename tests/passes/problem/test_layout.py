@@ -15,8 +15,8 @@ from autockpt.passes.problem.plan import Lowering
 
 def convolved(device: str, image: tuple[int, ...], weight: tuple[int, ...]) -> JointGraph:
     """One convolution of an input by a parameter."""
-    x = replace(value("x", role=Role.INPUT, kind=Kind.GIVEN), spec=TensorSpec(image, "float32", 4))
-    w = replace(value("w", role=Role.PARAMETER, kind=Kind.GIVEN), spec=TensorSpec(weight, "float32", 4))
+    x = replace(value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT), spec=TensorSpec(image, "float32", 4))
+    w = replace(value("w", role=Role.PARAMETER, kind=Kind.GRAPH_INPUT), spec=TensorSpec(weight, "float32", 4))
     y = value("y", "x", "w", operator="aten.convolution.default")
     return joint([replace(one, device=device) for one in (x, w, y)], ["y"], [])
 

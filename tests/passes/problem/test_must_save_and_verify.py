@@ -68,7 +68,7 @@ def test_recomputing_a_value_twice_is_allowed() -> None:
 
 
 def running(operator: str) -> JointGraph:
-    given = value("x", role=Role.INPUT, kind=Kind.GIVEN)
+    given = value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT)
     return joint([given, value("s", "x", operator=operator)], ["s"], [])
 
 
