@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from autockpt.errors import AutockptError, BudgetError, OptionError, PlanError
     from autockpt.options import Options
     from autockpt.partition import GraphDecision, decisions
-    from autockpt.plans import Plan
+    from autockpt.plans import PlanFile as Plan
+
 
 __all__ = [
     "Analysis",
@@ -29,25 +30,26 @@ __all__ = [
 __version__ = "0.1.0"
 
 _MODULES = {
-    "Analysis": "analysis",
-    "AutockptError": "errors",
-    "Backend": "backend",
-    "BudgetError": "errors",
-    "GraphDecision": "partition",
-    "OptionError": "errors",
-    "Options": "options",
-    "Plan": "plans",
-    "PlanError": "errors",
-    "analyze": "analysis",
-    "decisions": "partition",
+    "Analysis": ("analysis", "Analysis"),
+    "AutockptError": ("errors", "AutockptError"),
+    "Backend": ("backend", "Backend"),
+    "BudgetError": ("errors", "BudgetError"),
+    "GraphDecision": ("partition", "GraphDecision"),
+    "OptionError": ("errors", "OptionError"),
+    "Options": ("options", "Options"),
+    "Plan": ("plans", "PlanFile"),
+    "PlanError": ("errors", "PlanError"),
+    "analyze": ("analysis", "analyze"),
+    "decisions": ("partition", "decisions"),
 }
-"""Where each public name is defined. Loaded when first used: most programs that import autockpt need few of them."""
+"""Module and attribute of each public name; imported on first use, as most programs need few of them."""
 
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    module, attribute = _MODULES[name]
+    return getattr(import_module(f"{__name__}.{module}"), attribute)
 
 
 def __dir__() -> list[str]:

@@ -17,7 +17,7 @@ from autockpt.cost_models import ProfileError, load_profile
 from autockpt.errors import OptionError, PlanError
 from autockpt.machine import VARIABLE as CACHE_VARIABLE
 from autockpt.passes.planners import PLANNERS
-from autockpt.plans import Plan
+from autockpt.plans import PlanFile
 from autockpt.units import parse_size
 
 LOWERINGS = ("inductor", "eager")
@@ -39,7 +39,7 @@ class Options:
     offload: bool = False
     lower: str = "inductor"
     on_infeasible: str = "error"
-    plan: Plan | None = None
+    plan: PlanFile | None = None
     """Given as itself, or as the path of a file; that is read here, once, and a file that changes is another plan."""
     closed_loop: bool = True
     mode: str | None = None
@@ -165,13 +165,13 @@ def _not_yet(value: Any) -> None:
         raise ValueError("is not supported yet")
 
 
-def _plan(value: Any) -> Plan | None:
-    if value is None or isinstance(value, Plan):
+def _plan(value: Any) -> PlanFile | None:
+    if value is None or isinstance(value, PlanFile):
         return value
     if not isinstance(value, str | os.PathLike):
         raise ValueError(f"is a {type(value).__name__}")
     try:
-        return Plan.load(value)
+        return PlanFile.load(value)
     except PlanError as error:
         raise ValueError(f"is refused: {error}") from None
 

@@ -20,7 +20,7 @@ from autockpt.cost_models import DeviceProfile
 from autockpt.errors import AutockptError
 from autockpt.inductor import Break, FakeStep, NoTriton, Place, fake_cuda, fake_triton, from_model, gpu_of, trace
 from autockpt.passes.problem import CHECKED_MARGIN, UNCHECKED_MARGIN, Setup
-from autockpt.plans import Plan
+from autockpt.plans import PlanFile
 
 Build = Callable[[torch.device], FakeStep]
 
@@ -32,7 +32,7 @@ def analyze(
     device: str | None = None,
     optimizer: str | None = None,
     lower: bool = False,
-    plan: str | Plan | None = None,
+    plan: str | PlanFile | None = None,
     **kwargs: Any,
 ) -> Analysis:
     """Plan a training step of `model(*args, **kwargs)` for a device that need not be here. Runs and allocates nothing.
@@ -40,7 +40,7 @@ def analyze(
     `device`: the name of a shipped profile or the path of one; this machine's by default. `optimizer`: one of
     torch.optim by its name, whose state counts. `lower`: write the kernels' code too, and count what it allocates.
     """
-    given = Plan.load(plan) if isinstance(plan, str) else plan
+    given = PlanFile.load(plan) if isinstance(plan, str) else plan
     question = Question(memory_budget, device, optimizer, lower, given)
     name = type(model).__name__ if isinstance(model, torch.nn.Module) else getattr(model, "__name__", "step")
     return answer(question, lambda where: from_model(model, args, kwargs, where), name)

@@ -10,9 +10,8 @@ from autockpt.inductor import JointModule, Lowered, read_joint
 from autockpt.partition import Writer, has_room, judged, likely, own_partition
 from autockpt.passes.forecast import OWN, Candidate, Simulator, Timeline, tell
 from autockpt.passes.planners import HOPELESS, Decision, Unseen, decide, find_baselines, look_at, settle
-from autockpt.passes.problem import Outcome, Setup
-from autockpt.passes.problem import Plan as GraphPlan
-from autockpt.plans import Plan
+from autockpt.passes.problem import Outcome, Plan, Setup
+from autockpt.plans import PlanFile
 from autockpt.units import Progress
 
 TORCH = "torch's partition"
@@ -29,7 +28,7 @@ class Asked:
     setup: Setup
     lower: bool = False
     """Whether to write the kernels' code as well, and count what it allocates."""
-    plan: Plan | None = None
+    plan: PlanFile | None = None
     """In the place of planning."""
     around: bool = True
     """Whether the plans beside the chosen one are wanted too."""
@@ -106,7 +105,7 @@ def _looked_at(decision: Decision, joint: JointModule, asked: Asked) -> tuple[De
     writer = Writer(joint.module, joint.forward_outputs, joint.parameters)
     words = "writing the kernels' code, to count what it allocates"
 
-    def look(plan: GraphPlan) -> int:
+    def look(plan: Plan) -> int:
         asked.progress(words)
         return writer.look(plan, joint.look) + forecast.graph_input_bytes
 
@@ -142,7 +141,7 @@ def _points(decision: Decision, progress: Progress) -> Iterator[Point]:
     low, high = decision.min_peak_bytes, decision.fastest_bytes
     steps = (_POINTS + 1) // 2 if large else _POINTS
     budgets = [low + (high - low) * n // (steps - 1) for n in range(steps)]
-    found: dict[GraphPlan, tuple[Candidate, int]] = {}
+    found: dict[Plan, tuple[Candidate, int]] = {}
     for n, budget in enumerate(budgets):
         progress(f"the frontier, {n + 1} of {steps}")
         candidate = frontier.within(budget) or frontier.lowest_known
@@ -163,7 +162,7 @@ def _baselines(joint: JointModule, decision: Decision, progress: Progress) -> It
             yield _point(baseline.name, baseline.plan, decision.frontier.simulator)
 
 
-def _point(name: str, plan: GraphPlan, simulator: Simulator) -> Point:
+def _point(name: str, plan: Plan, simulator: Simulator) -> Point:
     saved = sum(simulator.problem.graph.bytes_of(saved) for saved in plan.saved)
     again = simulator.recompute_seconds(plan)
     return Point(name, simulator.peak_bytes(plan), simulator.step_seconds(plan), again, saved)

@@ -16,7 +16,7 @@ from autockpt.budget import check_budget
 from autockpt.cost_models import DeviceProfile, ProfileError, load_profile
 from autockpt.errors import AutockptError, OptionError
 from autockpt.machine import default_device, find_profile, with_tf32
-from autockpt.plans import Plan
+from autockpt.plans import PlanFile
 from autockpt.units import Progress
 
 
@@ -26,7 +26,7 @@ class Question:
     device: str | None = None
     optimizer: str | None = None
     lower: bool = False
-    plan: Plan | None = None
+    plan: PlanFile | None = None
     solve_seconds: float = 10.0
     around: bool = True
     """Whether the plans beside the chosen one are wanted too."""

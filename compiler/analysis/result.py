@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autockpt.analysis.graph import Study
-from autockpt.plans import Plan
+from autockpt.plans import PlanFile
 from autockpt.render import render, save
 
 
@@ -40,9 +40,9 @@ class Analysis:
         return list(self.report["frontier"])
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> PlanFile:
         """To be saved, and given back as `options={"plan": path}`."""
-        return Plan.of(study.decision for study in self.studies)
+        return PlanFile.of(study.decision for study in self.studies)
 
     def save(self, path: str) -> None:
         """By its name: a page `.html`, a Perfetto trace `*trace.json`, a memory_viz `.pickle`, the report `.json`."""

@@ -24,7 +24,7 @@ from autockpt.analysis import (
     what_if,
 )
 from autockpt.measure import load_factory
-from autockpt.plans import Plan
+from autockpt.plans import PlanFile
 from autockpt.render import analysis_text, check_page, check_writable, save_as
 
 FITS, DOES_NOT_FIT = 0, 3
@@ -79,7 +79,7 @@ def _run(parsed: argparse.Namespace) -> int:
 
 
 def _analysis(parsed: argparse.Namespace, progress: Callable[[str], None]) -> Analysis:
-    plan = Plan.load(parsed.plan) if parsed.plan else None
+    plan = PlanFile.load(parsed.plan) if parsed.plan else None
     question = Question(parsed.budget, parsed.device, parsed.optimizer, parsed.lower, plan, progress=progress)
     # Before the script runs, which may take long: a wrong name.
     question.profile  # noqa: B018

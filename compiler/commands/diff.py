@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
-from autockpt.plans import GraphDiff, GraphPlan, Plan, compare, diff_json
+from autockpt.plans import GraphDiff, GraphPlan, PlanFile, compare, diff_json
 from autockpt.units import format_size
 
 _MOST_ROWS = 40
@@ -42,7 +42,7 @@ def add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 def _run(parsed: argparse.Namespace) -> int:
     names = (parsed.one, parsed.other) if parsed.one != parsed.other else ("A", "B")
-    graphs = compare(Plan.load(parsed.one), Plan.load(parsed.other), names)
+    graphs = compare(PlanFile.load(parsed.one), PlanFile.load(parsed.other), names)
     if parsed.json:
         print(json.dumps(diff_json(graphs), indent=1))
     else:

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
+from autockpt.files import draft
+
 VARIABLE = "AUTOCKPT_CACHE_DIR"
 
 
@@ -66,11 +68,8 @@ class TimingCache:
             return seconds
 
     def _keep(self, key: str, text: str, seconds: float) -> float:
-        handle, name = tempfile.mkstemp(prefix=".writing-", dir=self.folder)
-        written, path = Path(name), self._path(key)
-        try:
-            with os.fdopen(handle, "w") as file:
-                file.write(text)
+        path = self._path(key)
+        with draft(path, text.encode()) as written:
             # Unlike a rename, a link fails where the name is taken: that is how the second learns that it lost.
             try:
                 path.hardlink_to(written)
@@ -80,8 +79,6 @@ class TimingCache:
                 # What is there is damaged, or this file system has no links.
                 written.replace(path)
             return seconds
-        finally:
-            written.unlink(missing_ok=True)
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"

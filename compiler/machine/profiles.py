@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 import warnings
 from dataclasses import replace
 from functools import cache
@@ -14,6 +12,7 @@ import torch
 
 from autockpt.cost_models import DeviceProfile, ProfileError, load_profile
 from autockpt.cost_models.profiles import profile_json, read_profile
+from autockpt.files import write_file
 from autockpt.machine.cache import cache_folder
 from autockpt.machine.hardware import describe
 
@@ -94,14 +93,7 @@ def default_device() -> torch.device:
 def save_profile(profile: DeviceProfile, path: Path) -> None:
     """All of it or nothing, whatever interrupts."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write(profile_json(profile))
-        Path(draft).replace(path)
-    except BaseException:
-        Path(draft).unlink(missing_ok=True)
-        raise
+    write_file(path, profile_json(profile).encode())
 
 
 def _file_name(text: str) -> str:

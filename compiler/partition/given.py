@@ -10,11 +10,11 @@ from autockpt.passes.fx import UnwritablePlan
 from autockpt.passes.graph import JointGraph
 from autockpt.passes.planners import Decision, judge
 from autockpt.passes.problem import BrokenPlan, Setup
-from autockpt.plans import Plan
+from autockpt.plans import PlanFile
 from autockpt.units import format_size
 
 
-def judged(plan: Plan, graph: JointGraph, setup: Setup, measured: Mapping[str, float] | None = None) -> Decision:
+def judged(plan: PlanFile, graph: JointGraph, setup: Setup, measured: Mapping[str, float] | None = None) -> Decision:
     """The decision for what this plan says of this graph. Raises PlanError where that is nothing, or may not be."""
     try:
         return judge(graph, plan.for_graph(graph), setup, measured)

@@ -28,7 +28,7 @@ from autockpt.partition.write import Looker, Writer
 from autockpt.passes.graph import JointGraph
 from autockpt.passes.planners import HOPELESS, Decision, Unseen, decide, look_at, settle
 from autockpt.passes.problem import UNCHECKED_MARGIN, Outcome, Setup
-from autockpt.plans import plan as plan_file
+from autockpt.plans import PlanFile
 
 log = logging.getLogger("autockpt")
 
@@ -43,7 +43,7 @@ class Partitioner(CustomPartitionerFn):
         cost: str,
         timings: Path,
         look: Looker | None = None,
-        plan: plan_file.Plan | None = None,
+        plan: PlanFile | None = None,
     ) -> None:
         self.setup = setup
         self.on_infeasible = on_infeasible

@@ -18,7 +18,7 @@ from autockpt.partition.messages import as_json, estimated_operators, named, one
 from autockpt.passes.forecast import Forecast
 from autockpt.passes.planners import Decision
 from autockpt.passes.problem import Gap, Outcome, Plan
-from autockpt.plans import plan as plan_file
+from autockpt.plans import PlanFile
 
 log = logging.getLogger("autockpt")
 
@@ -47,9 +47,9 @@ class GraphDecision:
     """The peak of a real step, parameters and inputs included, where somebody measured one."""
 
     @cached_property
-    def plan(self) -> plan_file.Plan:
+    def plan(self) -> PlanFile:
         """To be saved, or given to another compilation."""
-        return plan_file.Plan.of([self.decision])
+        return PlanFile.of([self.decision])
 
     @property
     def forecast(self) -> Forecast:

@@ -2,12 +2,12 @@
 
 from autockpt.plans.diff import GraphDiff, compare, diff_json
 from autockpt.plans.graph_plan import GraphPlan
-from autockpt.plans.plan import Plan
+from autockpt.plans.plan_file import PlanFile
 
 __all__ = [
     "GraphDiff",
     "GraphPlan",
-    "Plan",
+    "PlanFile",
     "compare",
     "diff_json",
 ]

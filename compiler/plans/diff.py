@@ -9,7 +9,7 @@ from typing import Any
 
 from autockpt.passes.graph import difference
 from autockpt.plans.graph_plan import GraphPlan, SavedTensor
-from autockpt.plans.plan import Plan
+from autockpt.plans.plan_file import PlanFile
 
 SCHEMA = 1
 
@@ -71,7 +71,7 @@ class GraphDiff:
         }
 
 
-def compare(one: Plan, other: Plan, names: tuple[str, str]) -> tuple[GraphDiff, ...]:
+def compare(one: PlanFile, other: PlanFile, names: tuple[str, str]) -> tuple[GraphDiff, ...]:
     """Graph by graph: those that both have, then the others in their order."""
     theirs = {graph.outline: graph for graph in other.graphs}
     mine = {graph.outline for graph in one.graphs}

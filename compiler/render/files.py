@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from autockpt.errors import AutockptError
+from autockpt.files import write_file
 from autockpt.render.chrome_trace import chrome_trace
 from autockpt.render.memory_snapshot import snapshot_bytes
 from autockpt.render.page import page
@@ -63,27 +63,8 @@ def check_writable(path: str) -> None:
 
 
 def write(content: bytes, path: str) -> None:
-    """All of it or nothing, whatever interrupts."""
     check_writable(path)
     try:
-        if Path(path).exists() and not Path(path).is_file():
-            # A pipe or a device: nothing to put in its place.
-            Path(path).write_bytes(content)
-            return
-        descriptor, draft = tempfile.mkstemp(dir=Path(path).parent, prefix=f".{Path(path).name}.")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-            Path(draft).chmod(0o666 & ~_umask())
-            Path(draft).replace(path)
-        except BaseException:
-            Path(draft).unlink(missing_ok=True)
-            raise
+        write_file(Path(path), content)
     except OSError as error:
         raise AutockptError(f"{path} cannot be written: {error.strerror}") from error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

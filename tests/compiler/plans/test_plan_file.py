@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from plans import decision, layers
 
 from autockpt import AutockptError, Plan, PlanError
-from autockpt.plans import plan as plan_file
+from autockpt.plans import plan_file
 from autockpt.plans.json import parse_plan, plan_text
 
 PLAN = Plan.of([decision(layers(4))])

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from autockpt.errors import PlanError
+from autockpt.files import write_file
 from autockpt.passes.graph import JointGraph, Outline, difference, outline
 from autockpt.passes.planners import Decision
 from autockpt.passes.problem import plan as passes_plan
@@ -28,11 +28,11 @@ _MOST_BYTES = 16 * 2**20
 
 
 @dataclass(frozen=True, repr=False)
-class Plan:
+class PlanFile:
     graphs: tuple[GraphPlan, ...]
 
     @classmethod
-    def of(cls, decisions: Iterable[Decision]) -> Plan:
+    def of(cls, decisions: Iterable[Decision]) -> PlanFile:
         """One plan for several graphs. Where two are the same graph, the plan with the lower peak is for both."""
         found: dict[Outline, GraphPlan] = {}
         for made in map(GraphPlan.of, decisions):
@@ -42,7 +42,7 @@ class Plan:
         return cls(tuple(found.values()))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Plan:
+    def load(cls, path: str | os.PathLike[str]) -> PlanFile:
         """Raises PlanError, with one sentence, where the file is no plan."""
         try:
             return cls(parse_plan(_read(Path(path))))
@@ -57,7 +57,7 @@ class Plan:
         if len(text) > _MOST_BYTES:
             raise PlanError(f"plan {path} is not written: it {_too_large(len(text))}")
         try:
-            _write(Path(path), text)
+            write_file(Path(path), text.encode())
         except OSError as error:
             raise PlanError(f"plan {path} cannot be written: {error.strerror}") from error
 
@@ -104,15 +104,3 @@ def _read(path: Path) -> str:
 
 def _too_large(size: int) -> str:
     return f"has {format_size(size)}, and a plan has at most {format_size(_MOST_BYTES)}"
-
-
-def _write(path: Path, text: str) -> None:
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        # Not tempfile's: those are for the writer's eyes only, and plans are shared.
-        with draft.open("x") as file:
-            file.write(text)
-        draft.replace(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
