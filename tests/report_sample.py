@@ -31,7 +31,7 @@ def sample_report() -> dict[str, Any]:
     frontier = [_point(peak, step, again, share, more) for share, more in zip(_SHARES, _AGAIN, strict=True)]
     overhead = step / (step - again) - 1
     return {
-        "schema": 1,
+        "schema": 2,
         "kind": "autockpt analysis",
         "autockpt": "0.1.0",
         "torch": "2.13.0",

@@ -35,7 +35,7 @@ def graph_part() -> dict[str, Any]:
 
 
 def _lives(block: dict[str, Any], number: int) -> bool:
-    return bool(block["born"] <= number <= block["dies"])
+    return bool(block["first_launch"] <= number <= block["last_launch"])
 
 
 def _sum(held: list[dict[str, Any]], kind: str) -> int:

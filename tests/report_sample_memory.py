@@ -91,7 +91,7 @@ def blocks() -> list[dict[str, Any]]:
     ]
     rows += [*_rows_of(0, forward=1, backward=31), *_rows_of(1, forward=9, backward=23)]
     return [
-        {"name": name, "bytes": int(size * MIB), "kind": kind, "born": born, "dies": dies}
+        {"name": name, "bytes": int(size * MIB), "kind": kind, "first_launch": born, "last_launch": dies}
         for name, kind, size, born, dies in rows
     ]
 

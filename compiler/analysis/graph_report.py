@@ -31,7 +31,7 @@ def graph_report(number: int, study: Study) -> dict[str, Any]:
         "gap": decision.gap.as_json(),
         "timeline": _timeline(study, study.timeline),
         "blocks": [
-            {"name": b.name, "bytes": b.nbytes, "kind": b.content.value, "born": b.born, "dies": b.dies}
+            {"name": b.name, "bytes": b.nbytes, "kind": b.content.value, "first_launch": b.born, "last_launch": b.dies}
             for b in study.timeline.blocks
             if b.nbytes
         ],

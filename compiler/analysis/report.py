@@ -15,10 +15,10 @@ from autockpt.cost_models import DeviceProfile
 from autockpt.inductor import Break
 from autockpt.partition import estimated_operators
 from autockpt.passes.problem import Outcome
-from autockpt.render import highest, turns
+from autockpt.render import peak_launch, step_launches
 from autockpt.units import format_size
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def _totals(studies: Sequence[Study], facts: Facts, report: Mapping[str, Any]) -
     given = facts.parameter_bytes + facts.input_bytes
     whole = _Whole(studies, given, state)
     peak = whole.of([study.decision.forecast.peak_bytes for study in studies])
-    if len(studies) > 1 and (worst := highest(turns(report))):
+    if len(studies) > 1 and (worst := peak_launch(step_launches(report))):
         peak = worst.live_bytes
     lowered = [study.decision.compiled_bytes for study in studies]
     budget = min(study.decision.budget_bytes for study in studies) + state

@@ -3,7 +3,7 @@
 from autockpt.render.files import check_writable, save, save_as
 from autockpt.render.page import check_page
 from autockpt.render.plot import Series, check_plot, save_plot
-from autockpt.render.step import highest, turns
+from autockpt.render.step import peak_launch, step_launches
 from autockpt.render.text import analysis_text, render
 
 __all__ = [
@@ -12,10 +12,10 @@ __all__ = [
     "check_page",
     "check_plot",
     "check_writable",
-    "highest",
+    "peak_launch",
     "render",
     "save",
     "save_as",
     "save_plot",
-    "turns",
+    "step_launches",
 ]

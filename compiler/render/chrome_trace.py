@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from autockpt.render.step import Turn, highest, left_over, turns
+from autockpt.render.step import StepLaunch, left_over, peak_launch, step_launches
 from autockpt.units import format_size
 
 Event = dict[str, Any]
@@ -17,10 +17,10 @@ _THREADS = {"forward": 1, "backward": 2}
 
 
 def chrome_trace(report: Mapping[str, Any]) -> dict[str, Any]:
-    step = turns(report)
+    step = step_launches(report)
     kinds = _kinds(step)
     events = [*_names(report)]
-    peak = highest(step)
+    peak = peak_launch(step)
     for turn in step:
         events += [_counter(turn.start_seconds, kinds, turn.live), _launch(turn, report)]
         if turn is peak:
@@ -44,7 +44,7 @@ def _names(report: Mapping[str, Any]) -> Iterator[Event]:
         yield {**named, "name": "thread_sort_index", "tid": number, "args": {"sort_index": number}}
 
 
-def _kinds(step: Sequence[Turn]) -> list[str]:
+def _kinds(step: Sequence[StepLaunch]) -> list[str]:
     """Those that ever hold a byte: every counter event names the same, as a series that is left out keeps its value."""
     seen = dict.fromkeys(kind for turn in step for kind in turn.live)
     return [kind for kind in seen if any(turn.live.get(kind) for turn in step)]
@@ -55,7 +55,7 @@ def _counter(seconds: float, kinds: Sequence[str], live: Mapping[str, int]) -> E
     return {"name": "memory", "ph": "C", "ts": _microseconds(seconds), "pid": _PROCESS, "tid": 0, "args": args}
 
 
-def _launch(turn: Turn, report: Mapping[str, Any]) -> Event:
+def _launch(turn: StepLaunch, report: Mapping[str, Any]) -> Event:
     facts, start, end = turn.facts, _microseconds(turn.start_seconds), _microseconds(turn.end_seconds)
     graph = report["graphs"][turn.graph]["name"]
     return {
@@ -71,7 +71,7 @@ def _launch(turn: Turn, report: Mapping[str, Any]) -> Event:
     }
 
 
-def _mark(turn: Turn) -> Event:
+def _mark(turn: StepLaunch) -> Event:
     name = f"peak {format_size(turn.live_bytes)}"
     where = {"ts": _microseconds(turn.start_seconds), "pid": _PROCESS, "tid": _THREADS[turn.facts["pass"]]}
     return {"name": name, "cat": "peak", "ph": "i", "s": "g", **where, "args": {"bytes": turn.live_bytes}}

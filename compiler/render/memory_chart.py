@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Group
 from rich.text import Text
 
-from autockpt.render.step import Turn, highest, turns
+from autockpt.render.step import StepLaunch, peak_launch, step_launches
 from autockpt.units import format_size
 
 COLUMNS = 60
@@ -20,8 +20,8 @@ _EDGE = len(" ┤")
 
 def memory_chart(report: Mapping[str, Any], width: int | None = None) -> Group | None:
     """The chart and a sentence; None where nothing is launched."""
-    step = turns(report)
-    peak = highest(step)
+    step = step_launches(report)
+    peak = peak_launch(step)
     if peak is None or not peak.live_bytes:
         return None
     room = COLUMNS if width is None else max(2, min(COLUMNS, width - _LABEL - _EDGE))
@@ -36,7 +36,7 @@ def memory_chart(report: Mapping[str, Any], width: int | None = None) -> Group |
     return Group(chart, Text(_sentence(peak, step.index(peak), len(step), report)))
 
 
-def _columns(step: Sequence[Turn], room: int) -> list[list[int]]:
+def _columns(step: Sequence[StepLaunch], room: int) -> list[list[int]]:
     """For each pass the highest total of as many launches as share a column."""
     passes = [[turn.live_bytes for turn in step if turn.facts["pass"] == name] for name in ("forward", "backward")]
     launched = [one for one in passes if one]
@@ -61,7 +61,7 @@ def _row(level: int, heights: Sequence[int], top: int) -> str:
     return label + "".join(_EIGHTHS[min(max(count, 0), 8)] for count in eighths)
 
 
-def _axis(step: Sequence[Turn], widths: Sequence[int]) -> list[str]:
+def _axis(step: Sequence[StepLaunch], widths: Sequence[int]) -> list[str]:
     """Where the backward starts is a tick."""
     line = f"{'0 B':>{_LABEL}} └" + "┬".join("─" * wide for wide in [widths[0], *(w - 1 for w in widths[1:])])
     names = list(dict.fromkeys(turn.facts["pass"] for turn in step))
@@ -69,7 +69,7 @@ def _axis(step: Sequence[Turn], widths: Sequence[int]) -> list[str]:
     return [line, margin + "".join(f"{name:<{wide - 1}} " for name, wide in zip(names, widths, strict=True))]
 
 
-def _sentence(peak: Turn, number: int, count: int, report: Mapping[str, Any]) -> str:
+def _sentence(peak: StepLaunch, number: int, count: int, report: Mapping[str, Any]) -> str:
     facts = peak.facts
     module = f" of {facts['module']}" if facts["module"] else ""
     graph = f" of {report['graphs'][peak.graph]['name']}" if len(report["graphs"]) > 1 else ""

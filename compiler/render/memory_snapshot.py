@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from autockpt.render.step import OPTIMIZER, optimizer_bytes, stays, turns
+from autockpt.render.step import OPTIMIZER, optimizer_bytes, stays, step_launches
 
 _BASE = 0x7F0000000000
 """Where CUDA would put a segment, and exact as a float, which is what the viewer reads it into."""
@@ -67,14 +67,14 @@ def _timeline(report: Mapping[str, Any]) -> Iterator[tuple[int, str, _Held]]:
         tensors = {tensor["name"]: tensor for tensor in graph["tensors"]}
         launches = graph["timeline"]["launches"]
         for block in filter(lambda one: one["bytes"], graph["blocks"]):
-            made_by = launches[block["born"]] if 0 <= block["born"] < len(launches) else {}
+            made_by = launches[block["first_launch"]] if 0 <= block["first_launch"] < len(launches) else {}
             one = _Held(block["bytes"], block["kind"], frames_of(block, tensors.get(block["name"], made_by)))
-            born.setdefault((number, block["born"]), []).append(one)
+            born.setdefault((number, block["first_launch"]), []).append(one)
             if not stays(block, graph):
-                dies.setdefault((number, block["dies"]), []).append(one)
+                dies.setdefault((number, block["last_launch"]), []).append(one)
     for number in range(len(report["graphs"])):
         yield from ((0, "alloc", block) for block in born.get((number, -1), []))
-    for turn in turns(report):
+    for turn in step_launches(report):
         at = turn.graph, turn.launch
         yield from ((round(turn.start_seconds * 1e6), "alloc", block) for block in born.get(at, []))
         yield from ((round(turn.end_seconds * 1e6), "free", block) for block in dies.get(at, []))

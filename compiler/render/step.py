@@ -11,7 +11,7 @@ _GIVEN = ("parameters", "inputs")
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class StepLaunch:
     """One launch of one graph, and what lives meanwhile in all of them."""
 
     graph: int
@@ -30,7 +30,7 @@ class Turn:
         return self.start_seconds + float(self.facts["seconds"])
 
 
-def turns(report: Mapping[str, Any]) -> list[Turn]:
+def step_launches(report: Mapping[str, Any]) -> list[StepLaunch]:
     graphs, done, start = report["graphs"], [-1] * len(report["graphs"]), 0.0
     found = []
     for number, launches in _passes(graphs):
@@ -40,7 +40,7 @@ def turns(report: Mapping[str, Any]) -> list[Turn]:
         for launch in launches:
             facts = timeline["launches"][launch]
             own = dict(zip(timeline["kinds"], facts["bytes"], strict=True))
-            found.append(Turn(number, launch, facts, start, _total([own, others])))
+            found.append(StepLaunch(number, launch, facts, start, _total([own, others])))
             start += facts["seconds"]
         done[number] = launches[-1]
     return found
@@ -53,15 +53,15 @@ def left_over(report: Mapping[str, Any]) -> dict[str, int]:
     return _total([*rest, {OPTIMIZER: optimizer_bytes(report)}])
 
 
-def highest(step: Sequence[Turn]) -> Turn | None:
-    """The turn with most bytes, the first of several; None of no turns."""
+def peak_launch(step: Sequence[StepLaunch]) -> StepLaunch | None:
+    """The turn with most bytes, the first of several; None of no step_launches."""
     return max(step, key=lambda turn: turn.live_bytes, default=None)
 
 
 def stays(block: Mapping[str, Any], graph: Mapping[str, Any]) -> bool:
     """Whether a block outlives the step: what was given does, and gradients do, which are what it is for."""
     last = len(graph["timeline"]["launches"]) - 1
-    return block["kind"] in _GIVEN or (block["kind"] == "gradients" and block["dies"] >= last)
+    return block["kind"] in _GIVEN or (block["kind"] == "gradients" and block["last_launch"] >= last)
 
 
 def optimizer_bytes(report: Mapping[str, Any]) -> int:
@@ -84,7 +84,7 @@ def _waiting(graph: Mapping[str, Any], done: int) -> dict[str, int]:
     """Bytes by kind of a graph that rests after the launch `done`."""
     held: dict[str, int] = {}
     for block in graph["blocks"]:
-        if block["born"] <= done and (block["dies"] > done or stays(block, graph)):
+        if block["first_launch"] <= done and (block["last_launch"] > done or stays(block, graph)):
             held[block["kind"]] = held.get(block["kind"], 0) + block["bytes"]
     return held
 

@@ -54,7 +54,7 @@ function tensorFacts(tensor) {
 /** What is recomputed lives twice. */
 function lifetimes(tensor) {
   const lives = timeline.graph.blocks.filter(({ name }) => name === tensor.name);
-  return lives.map(({ born, dies }) => `launch ${born + 1} to ${dies + 1}`).join(", then ");
+  return lives.map(({ first_launch: first, last_launch: last }) => `launch ${first + 1} to ${last + 1}`).join(", then ");
 }
 
 function shape(tensor) {

@@ -18,7 +18,7 @@ from report_sample import sample_report
 from torch.cuda._memory_viz import segsum, trace
 
 from autockpt.render.memory_snapshot import memory_snapshot, rounded, snapshot_bytes
-from autockpt.render.step import turns
+from autockpt.render.step import step_launches
 
 VIEWER_READS = {
     *("PROTO", "FRAME", "MEMOIZE", "BINGET", "LONG_BINGET", "BINPUT", "LONG_BINPUT", "MARK", "STOP"),
@@ -72,7 +72,7 @@ def replay(snapshot: dict[str, Any]) -> tuple[int, dict[int, int]]:
 @pytest.mark.parametrize("report", REPORTS)
 def test_replayed_its_highest_sum_is_the_peak_of_the_blocks(report: dict[str, Any]) -> None:
     highest, _ = replay(memory_snapshot(report))
-    assert highest == max(turn.live_bytes for turn in turns(report))
+    assert highest == max(turn.live_bytes for turn in step_launches(report))
 
 
 def test_of_one_graph_that_is_the_peak_of_the_report() -> None:
