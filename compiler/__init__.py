@@ -1,12 +1,15 @@
 """autockpt: a training step that stays inside its memory budget, as fast as that allows, with the same gradients."""
 
+# mypy: disable-error-code="no-redef"
+# `analyze` is a function and the module of `autockpt.analysis` that defines it.
+
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from autockpt.analysis import Analysis, analyze  # type: ignore[no-redef, unused-ignore]
+    from autockpt.analysis import Analysis, analyze
     from autockpt.backend import Backend
     from autockpt.errors import AutockptError, BudgetError, OptionError, PlanError
     from autockpt.options import Options

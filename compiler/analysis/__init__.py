@@ -1,5 +1,6 @@
 """TODO"""
 
+from autockpt.analysis.analyze import analyze
 from autockpt.analysis.request import Question, add_set, budget_argument, check_settings, parse_settings
 from autockpt.analysis.result import Analysis
 from autockpt.analysis.variants import MaxBatch, Scenario, what_if
@@ -10,6 +11,7 @@ __all__ = [
     "Question",
     "Scenario",
     "add_set",
+    "analyze",
     "budget_argument",
     "check_settings",
     "parse_settings",
