@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from autockpt.inductor import JointModule, Lowered, read_joint
+from autockpt.inductor import DryRun, JointModule, read_joint
 from autockpt.partition import Writer, has_room, judged, likely, own_partition
 from autockpt.passes.forecast import OWN, Candidate, Simulator, Timeline, tell
 from autockpt.passes.planners import HOPELESS, Decision, Unseen, decide, find_baselines, look_at, settle
@@ -56,7 +56,7 @@ class Study:
     points: tuple[Point, ...] = ()
     baselines: tuple[Point, ...] = ()
     timeline: Timeline | None = None
-    lowered: Lowered | None = None
+    lowered: DryRun | None = None
     trouble: str = ""
     """Why the kernels' code could not be written, where that was asked for."""
 
@@ -94,7 +94,7 @@ def study(joint: JointModule, asked: Asked) -> Study:
     )
 
 
-def _looked_at(decision: Decision, joint: JointModule, asked: Asked) -> tuple[Decision, Lowered | None, str]:
+def _looked_at(decision: Decision, joint: JointModule, asked: Asked) -> tuple[Decision, DryRun | None, str]:
     """The decision that `backend="autockpt"` would come to: it looks at lowered plans before it takes one."""
     forecast, cap = decision.forecast, decision.budget_bytes
     hopeless = decision.outcome is Outcome.OVER_BUDGET and forecast.peak_bytes > HOPELESS * cap

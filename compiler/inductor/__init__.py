@@ -10,7 +10,7 @@ from autockpt.inductor.aot import (
     tidy,
     torch_partition,
 )
-from autockpt.inductor.dry_run import Lowered, look
+from autockpt.inductor.dry_run import DryRun, dry_run_step
 from autockpt.inductor.fake_cuda import Place, fake_cuda, gpu_of
 from autockpt.inductor.fake_step import Factory, FakeStep, from_factory, from_model
 from autockpt.inductor.fake_triton import NoTriton, fake_triton
@@ -25,10 +25,10 @@ __all__ = [
     "Call",
     "Captured",
     "CompileInOrder",
+    "DryRun",
     "Factory",
     "FakeStep",
     "JointModule",
-    "Lowered",
     "Modules",
     "NoTriton",
     "Place",
@@ -36,12 +36,12 @@ __all__ = [
     "call_of",
     "capture",
     "copy_joint",
+    "dry_run_step",
     "fake_cuda",
     "fake_triton",
     "from_factory",
     "from_model",
     "gpu_of",
-    "look",
     "mark_own",
     "mark_planned",
     "mutations_returned",

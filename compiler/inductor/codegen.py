@@ -35,7 +35,7 @@ from autockpt.inductor.aot import Modules
 
 
 @dataclass(frozen=True)
-class Joint:
+class StepMetadata:
     """What AOTAutograd knows of the step that is not in the two modules."""
 
     model_inputs: int
@@ -58,7 +58,7 @@ class Wrapper:
     """A fake tensor or number for each argument."""
 
 
-def lower_step(modules: Modules, joint: Joint, inner_compile: Callable[..., Any]) -> tuple[Wrapper, Wrapper]:
+def lower_step(modules: Modules, joint: StepMetadata, inner_compile: Callable[..., Any]) -> tuple[Wrapper, Wrapper]:
     """The wrappers of forward and backward, as Inductor will write them for these modules."""
     if inductor_config.max_autotune or inductor_config.max_autotune_gemm or inductor_config.max_autotune_pointwise:
         raise NotLowered("max_autotune times kernels while it lowers, and there are none yet")
@@ -103,7 +103,7 @@ def _apart(example: Any) -> Any:
 
 
 @contextmanager
-def _metadata(forward: fx.GraphModule, backward: fx.GraphModule, joint: Joint) -> Iterator[None]:
+def _metadata(forward: fx.GraphModule, backward: fx.GraphModule, joint: StepMetadata) -> Iterator[None]:
     """What AOTAutograd will have told Inductor by the time it lowers: see `_categorize_saved_tensors_for_backward`."""
     context = TracingContext.get()
     told = SimpleNamespace(

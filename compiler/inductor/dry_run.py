@@ -23,12 +23,12 @@ from torch.utils._pytree import tree_leaves
 
 from autockpt.cost_models.memory import DeviceMemory, GpuMemory, memory_of
 from autockpt.inductor.aot import Modules
-from autockpt.inductor.codegen import Joint, Wrapper, lower_step, outputs_of
+from autockpt.inductor.codegen import StepMetadata, Wrapper, lower_step, outputs_of
 from autockpt.inductor.scheduler import CompileInOrder
 
 
 @dataclass(frozen=True)
-class Lowered:
+class DryRun:
     """What the generated code of a step allocates, above its parameters and inputs."""
 
     peak_bytes: int
@@ -42,7 +42,7 @@ class Lowered:
     """What torch's allocator takes from a GPU for it all, parameters and inputs too: segments, not tensors."""
 
 
-def dry_run(forward: Wrapper, backward: Wrapper, forward_outputs: int, threads: int) -> Lowered:
+def dry_run(forward: Wrapper, backward: Wrapper, forward_outputs: int, threads: int) -> DryRun:
     """One step: the forward, then the backward, which lets go of what was saved as it goes."""
     memory = memory_of(forward.examples, threads)
     live = _Live(memory)
@@ -65,7 +65,7 @@ def dry_run(forward: Wrapper, backward: Wrapper, forward_outputs: int, threads: 
         del results, values, tangents
         gradients = backward.code.call(arguments)
         del held, gradients, inputs
-    return Lowered(live.peak, live.peak > first_peak, saved_bytes, live.workspace, memory.reserved_bytes)
+    return DryRun(live.peak, live.peak > first_peak, saved_bytes, live.workspace, memory.reserved_bytes)
 
 
 class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's class has no hints
@@ -151,7 +151,7 @@ def _pass(*_: Any) -> None:
     pass
 
 
-def look(
+def dry_run_step(
     gm: fx.GraphModule,
     inputs: int,
     inner: CompileInOrder,
@@ -159,8 +159,8 @@ def look(
     forward_outputs: int,
     mutated_inputs: int,
     static_inputs: Sequence[int],
-) -> Lowered:
+) -> DryRun:
     """The step that Inductor makes of these modules, run dry."""
-    joint = Joint(inputs, outputs_of(gm), forward_outputs, mutated_inputs, static_inputs)
+    joint = StepMetadata(inputs, outputs_of(gm), forward_outputs, mutated_inputs, static_inputs)
     forward, backward = lower_step(modules, joint, inner)
     return dry_run(forward, backward, forward_outputs, torch.get_num_threads())

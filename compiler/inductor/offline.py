@@ -15,7 +15,7 @@ from torch._inductor.compile_fx import compile_fx
 from torch._inductor.custom_graph_pass import CustomPartitionerFn
 
 from autockpt.inductor.aot import Modules, copy_joint, tidy, torch_partition
-from autockpt.inductor.dry_run import Lowered, look
+from autockpt.inductor.dry_run import DryRun, dry_run_step
 from autockpt.inductor.fake_step import FakeStep
 from autockpt.inductor.joint_capture import Captured
 from autockpt.inductor.scheduler import CompileInOrder, precision_patches
@@ -47,11 +47,9 @@ class JointModule:
         """What its own partition keeps."""
         return torch_choice(Captured(copy_joint(self.module), self.forward_outputs, self.parameters)).saved
 
-    def look(
-        self, modules: Modules, forward_outputs: int, mutated_inputs: int, static_inputs: Sequence[int]
-    ) -> Lowered:
+    def look(self, modules: Modules, forward_outputs: int, mutated_inputs: int, static_inputs: Sequence[int]) -> DryRun:
         """The step that Inductor makes of these modules, run dry."""
-        return look(
+        return dry_run_step(
             self.traced,
             self.inputs,
             CompileInOrder(frozenset()),

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import _logging
 
-from autockpt.inductor import Lowered
+from autockpt.inductor import DryRun
 from autockpt.machine import Measured
 from autockpt.partition.breakdown import breakdown
 from autockpt.partition.messages import as_json, estimated_operators, named, one_line, tensor_table
@@ -27,7 +27,7 @@ log = logging.getLogger("autockpt")
 class Looking:
     """What was seen of plans that were lowered before they were compiled."""
 
-    lowered: dict[Plan, Lowered] = field(default_factory=dict)
+    lowered: dict[Plan, DryRun] = field(default_factory=dict)
     seconds: dict[Plan, float] = field(default_factory=dict)
     """Of each lowering, likewise."""
     trouble: str = ""
@@ -64,7 +64,7 @@ class GraphDecision:
         return self.decision.forecast.peak_bytes
 
     @property
-    def lowered(self) -> Lowered | None:
+    def lowered(self) -> DryRun | None:
         """The lowered step, run dry; None where it was not looked at."""
         return self.looking.lowered.get(self.decision.plan)
 

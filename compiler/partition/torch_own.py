@@ -16,12 +16,12 @@ from typing import Any
 import torch._functorch.config as functorch_config
 from torch import fx
 
-from autockpt.inductor import Lowered, Modules, copy_joint, mark_own, saved_by, torch_partition
+from autockpt.inductor import DryRun, Modules, copy_joint, mark_own, saved_by, torch_partition
 from autockpt.passes.forecast import OWN, Candidate
 from autockpt.passes.planners import Decision, Look, completed
 from autockpt.passes.problem import Outcome
 
-Looker = Callable[[Modules], Lowered]
+Looker = Callable[[Modules], DryRun]
 _LIKELY = 1.02
 """So many times the budget its forecast may be to be worth a look."""
 _ROOM = 0.75
@@ -34,7 +34,7 @@ _FREEDOM = 1.03
 class OwnPartition:
     decision: Decision
     modules: Modules
-    lowered: Lowered
+    lowered: DryRun
 
 
 def own_partition(

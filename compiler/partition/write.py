@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 
 from torch import fx
 
-from autockpt.inductor import Lowered, Modules, mark_planned, mutations_returned, split
+from autockpt.inductor import DryRun, Modules, mark_planned, mutations_returned, split
 from autockpt.partition.record import Looking
 from autockpt.passes.fx import verify_modules
 from autockpt.passes.problem import Plan
 
-Looker = Callable[[Modules, int, int, Sequence[int]], Lowered]
+Looker = Callable[[Modules, int, int, Sequence[int]], DryRun]
 """Of the two modules, the number of forward outputs, of input mutations among them, and the parameters' positions."""
 
 
@@ -39,5 +39,5 @@ class Writer:
         self.looking.seconds[plan] = time.perf_counter() - started
         return lowered.peak_bytes
 
-    def lower(self, look: Looker, modules: Modules) -> Lowered:
+    def lower(self, look: Looker, modules: Modules) -> DryRun:
         return look(modules, self._outputs, mutations_returned(self.joint), self._parameters)

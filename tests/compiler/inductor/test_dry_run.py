@@ -11,7 +11,7 @@ import torch._inductor.config as inductor_config
 from torch import nn
 
 import autockpt
-from autockpt.inductor.codegen import Joint, NotLowered, Wrapper, lower_step
+from autockpt.inductor.codegen import NotLowered, StepMetadata, Wrapper, lower_step
 from autockpt.inductor.dry_run import dry_run
 from autockpt.measure.peak import measure_peak
 
@@ -90,7 +90,7 @@ def test_on_a_gpu_allocations_are_multiples_of_512_bytes_in_segments_of_2_mebiby
 
 
 def test_a_step_whose_kernels_are_timed_while_it_is_lowered_is_not_lowered_early() -> None:
-    joint = Joint(model_inputs=1, model_outputs=1, forward_outputs=1, mutated_inputs=0, static_inputs=())
+    joint = StepMetadata(model_inputs=1, model_outputs=1, forward_outputs=1, mutated_inputs=0, static_inputs=())
     module = torch.fx.symbolic_trace(lambda x: x)
     with inductor_config.patch(max_autotune=True), pytest.raises(NotLowered, match="max_autotune"):
         lower_step((module, module), joint, lambda *_: None)
