@@ -8,7 +8,7 @@ from functools import partial
 
 from autockpt.inductor import DryRun, JointModule, read_joint
 from autockpt.partition import Writer, has_room, judged, likely, own_partition
-from autockpt.passes.forecast import OWN, Candidate, Simulator, Timeline, tell
+from autockpt.passes.forecast import TORCH_PARTITION, Candidate, Simulator, Timeline, build_timeline
 from autockpt.passes.planners import HOPELESS, Decision, Unseen, decide, find_baselines, look_at, settle
 from autockpt.passes.problem import Outcome, Plan, Setup
 from autockpt.plans import PlanFile
@@ -64,7 +64,7 @@ class Study:
     def fastest_bytes(self) -> int:
         """The peak of that step: Inductor's own partition may be faster than the fastest plan of ours."""
         forecast = self.decision.forecast
-        own = self.decision.candidate.method == OWN and forecast.step_seconds <= self.fastest_seconds
+        own = self.decision.candidate.method == TORCH_PARTITION and forecast.step_seconds <= self.fastest_seconds
         return forecast.peak_bytes if own else self.decision.fastest_bytes
 
     @property
@@ -90,7 +90,7 @@ def study(joint: JointModule, asked: Asked) -> Study:
         found,
         points=tuple(_points(decision, asked.progress)),
         baselines=tuple(_baselines(joint, decision, asked.progress)),
-        timeline=tell(simulator, decision.plan),
+        timeline=build_timeline(simulator, decision.plan),
     )
 
 

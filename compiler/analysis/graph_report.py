@@ -31,8 +31,14 @@ def graph_report(number: int, study: Study) -> dict[str, Any]:
         "gap": decision.gap.as_json(),
         "timeline": _timeline(study, study.timeline),
         "blocks": [
-            {"name": b.name, "bytes": b.nbytes, "kind": b.content.value, "first_launch": b.born, "last_launch": b.dies}
-            for b in study.timeline.blocks
+            {
+                "name": b.name,
+                "bytes": b.nbytes,
+                "kind": b.content.value,
+                "first_launch": b.first_launch,
+                "last_launch": b.last_launch,
+            }
+            for b in study.timeline.allocations
             if b.nbytes
         ],
         "at_peak": _at_peak(study),

@@ -24,7 +24,7 @@ def tensor_rows(decision: Decision, timeline: Timeline) -> Iterator[dict[str, An
     runs = Counter(plan.backward)
     live = {entry.name for entry in decision.forecast.at_peak}
     told = {graph.by_name[name].storage for name in graph.backward_reads} | plan.saved
-    told |= {block.name for block in timeline.blocks if block.content is Content.RECOMPUTED}
+    told |= {block.name for block in timeline.allocations if block.content is Content.RECOMPUTED}
     for value in graph.values:
         if value.role is not Role.FORWARD or not value.owns_bytes or value.name not in told:
             continue

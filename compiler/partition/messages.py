@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from autockpt.partition.breakdown import breakdown_json
-from autockpt.passes.forecast import OWN, Content
+from autockpt.passes.forecast import TORCH_PARTITION, Content
 from autockpt.passes.graph import JointGraph, Role
 from autockpt.passes.planners import Decision
 from autockpt.passes.problem import work_of_value
@@ -54,7 +54,7 @@ def unused(decision: Decision, used_bytes: int) -> str | None:
     if used_bytes >= _MUCH * decision.budget_bytes or not decision.forecast.recompute_seconds:
         return None
     chosen, budget = decision.candidate, decision.budget_bytes
-    if chosen.method == OWN:
+    if chosen.method == TORCH_PARTITION:
         return "Inductor's own partition fits, and runs as it is"
     if chosen.seconds <= decision.frontier.fastest.seconds:
         return "this is the fastest plan: recomputing is faster there than reading memory"

@@ -17,7 +17,7 @@ import torch._functorch.config as functorch_config
 from torch import fx
 
 from autockpt.inductor import DryRun, Modules, copy_joint, mark_own, saved_by, torch_partition
-from autockpt.passes.forecast import OWN, Candidate
+from autockpt.passes.forecast import TORCH_PARTITION, Candidate
 from autockpt.passes.planners import Decision, Look, completed
 from autockpt.passes.problem import Outcome
 
@@ -72,7 +72,7 @@ def has_room(decision: Decision) -> bool:
 def likely(decision: Decision, saved: frozenset[str], room: float = _LIKELY) -> Candidate | None:
     """The plan of ours that keeps what it saves, if by the forecast it fits so many budgets and is no slower."""
     frontier = decision.frontier
-    candidate = frontier.priced(completed(decision.problem, saved), OWN)
+    candidate = frontier.priced(completed(decision.problem, saved), TORCH_PARTITION)
     slower = frontier.simulator.step_seconds(candidate.plan) > _FREEDOM * decision.forecast.step_seconds
     fits = frontier.peak_bytes(candidate) <= room * decision.budget_bytes
     return candidate if fits and not slower else None

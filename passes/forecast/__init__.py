@@ -1,22 +1,22 @@
 """TODO"""
 
-from autockpt.passes.forecast.candidate import OWN, Candidate
+from autockpt.passes.forecast.candidate import TORCH_PARTITION, Candidate
 from autockpt.passes.forecast.clock import Family, Times
-from autockpt.passes.forecast.fuse import Lowered
+from autockpt.passes.forecast.fuse import FusedPass
 from autockpt.passes.forecast.simulator import Content, Forecast, Live, Peak, Simulator
-from autockpt.passes.forecast.timeline import Timeline, tell
+from autockpt.passes.forecast.timeline import Timeline, build_timeline
 
 __all__ = [
-    "OWN",
+    "TORCH_PARTITION",
     "Candidate",
     "Content",
     "Family",
     "Forecast",
+    "FusedPass",
     "Live",
-    "Lowered",
     "Peak",
     "Simulator",
     "Timeline",
     "Times",
-    "tell",
+    "build_timeline",
 ]

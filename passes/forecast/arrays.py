@@ -26,7 +26,7 @@ Path = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Indexed:
+class GraphArrays:
     """Parallel lists, one entry a value; a value is its position in the graph."""
 
     names: list[str]
@@ -69,13 +69,13 @@ class Indexed:
     on_cpu: bool
 
 
-def index(problem: Problem) -> Indexed:
+def index(problem: Problem) -> GraphArrays:
     graph = problem.graph
     position = {value.name: number for number, value in enumerate(graph.values)}
     copied = copied_views(graph) if problem.lowering is Lowering.INDUCTOR else frozenset()
     owner = [_owner(value, position, copied) for value in graph.values]
     workspace = problem.workspace or {}
-    return Indexed(
+    return GraphArrays(
         names=[value.name for value in graph.values],
         index=position,
         code=[REDUCTION if v.name in copied else _CODES.get(v.kind, VIEW) for v in graph.values],

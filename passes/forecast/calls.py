@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from autockpt.passes.forecast.arrays import EXTERN, PART, POINTWISE, VIEW, Indexed, Path
+from autockpt.passes.forecast.arrays import EXTERN, PART, POINTWISE, VIEW, GraphArrays, Path
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class Kernel:
 
 
 @dataclass(slots=True)
-class Call:
+class Operation:
     value: int
     code: int
     reads: list[tuple[int, Path]]
@@ -52,14 +52,14 @@ class Call:
 
 
 def allocate(
-    ix: Indexed, sequence: Sequence[int], given: Iterable[int], outputs: Iterable[int]
-) -> tuple[list[Buffer], list[Call], int]:
+    ix: GraphArrays, sequence: Sequence[int], given: Iterable[int], outputs: Iterable[int]
+) -> tuple[list[Buffer], list[Operation], int]:
     """Every run of an operation makes new buffers; readers see the newest of each storage."""
     buffers = [_buffer(ix, owner) for owner in given]
     current = {buffer.owner: number for number, buffer in enumerate(buffers)}
     started = len(buffers)
-    calls: list[Call] = []
-    call_of: dict[int, Call] = {}
+    calls: list[Operation] = []
+    call_of: dict[int, Operation] = {}
     code, owner, reads = ix.code, ix.owner, ix.reads
     for number in sequence:
         kind = code[number]
@@ -68,7 +68,9 @@ def allocate(
         if kind == PART:
             call = call_of[ix.parent[number]]
         else:
-            call = call_of[number] = Call(number, kind, [(current[read], path) for read, path in reads[number]], [])
+            call = call_of[number] = Operation(
+                number, kind, [(current[read], path) for read, path in reads[number]], []
+            )
             for read, _ in call.reads:
                 buffers[read].readers.append(len(calls))
             calls.append(call)
@@ -82,11 +84,11 @@ def allocate(
     return buffers, calls, started
 
 
-def _buffer(ix: Indexed, owner: int) -> Buffer:
+def _buffer(ix: GraphArrays, owner: int) -> Buffer:
     return Buffer(owner, ix.nbytes[owner], ix.code[owner] == POINTWISE, ix.channels_last[owner], ix.reshaped[owner])
 
 
-def absorb(ix: Indexed, calls: list[Call], buffers: list[Buffer]) -> None:
+def absorb(ix: GraphArrays, calls: list[Operation], buffers: list[Buffer]) -> None:
     """Merge a matmul into the sum that is all that reads it: it then runs where the sum runs, and holds its inputs."""
     sums = [position for position, call in enumerate(calls) if ix.absorbs[call.value]]
     maker = {write: position for position, call in enumerate(calls) for write in call.writes} if sums else {}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from autockpt.passes.problem import Plan
 
-OWN = "Inductor's own"
+TORCH_PARTITION = "Inductor's own"
 """The method of a candidate that stands for a partition that is not ours."""
 
 

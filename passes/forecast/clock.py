@@ -8,9 +8,9 @@ from enum import Enum
 
 from autockpt.cost_models import DeviceProfile
 from autockpt.cost_models.roofline import arithmetic_seconds, fresh_seconds, traffic_seconds
-from autockpt.passes.forecast.arrays import Indexed
+from autockpt.passes.forecast.arrays import GraphArrays
 from autockpt.passes.forecast.calls import Kernel
-from autockpt.passes.forecast.fuse import Lowered
+from autockpt.passes.forecast.fuse import FusedPass
 from autockpt.passes.graph import Kind, Value
 from autockpt.passes.problem import Problem, work_of_value
 
@@ -29,7 +29,7 @@ Times = dict[Family, float]
 
 @dataclass(frozen=True)
 class Clock:
-    """Reads how long a lowered pass takes. Lists have one entry a value, as in `Indexed`."""
+    """Reads how long a fused pass takes. Lists have one entry a value, as in `GraphArrays`."""
 
     device: DeviceProfile | None
     """None: loops take as long as their operations would alone."""
@@ -41,60 +41,60 @@ class Clock:
     family: Sequence[Family]
 
     @classmethod
-    def of(cls, problem: Problem, ix: Indexed) -> Clock:
+    def of(cls, problem: Problem, ix: GraphArrays) -> Clock:
         alone = [problem.seconds[name] for name in ix.names]
         added = [_added(problem, value) for value in problem.graph.values] if problem.device else alone
         itemsize = [value.spec.itemsize if value.spec else 1 for value in problem.graph.values]
         return cls(problem.device, alone, added, itemsize, [_family(problem, value) for value in problem.graph.values])
 
-    def seconds(self, lowered: Lowered) -> float:
-        return sum(self.times(lowered).values())
+    def seconds(self, fused: FusedPass) -> float:
+        return sum(self.times(fused).values())
 
-    def times(self, lowered: Lowered) -> Times:
+    def times(self, fused: FusedPass) -> Times:
         """Seconds of a pass by family. Launches count once for all loops that share one."""
         times = dict.fromkeys(Family, 0.0)
-        for _, family, seconds in self._parts(lowered):
+        for _, family, seconds in self._parts(fused):
             times[family] += seconds
         return times
 
-    def launches(self, lowered: Lowered) -> list[float]:
+    def launches(self, fused: FusedPass) -> list[float]:
         """Seconds of each launch of a pass, in order."""
-        seconds = [0.0] * (lowered.kernels[-1].launch + 1 if lowered.kernels else 0)
-        for launch, _, part in self._parts(lowered):
+        seconds = [0.0] * (fused.kernels[-1].launch + 1 if fused.kernels else 0)
+        for launch, _, part in self._parts(fused):
             seconds[launch] += part
         return seconds
 
-    def _parts(self, lowered: Lowered) -> Iterator[tuple[int, Family, float]]:
+    def _parts(self, fused: FusedPass) -> Iterator[tuple[int, Family, float]]:
         """Launch, family and seconds of all that takes time."""
-        for kernel in lowered.kernels:
+        for kernel in fused.kernels:
             if kernel.fusible:
-                yield kernel.launch, Family.OTHER, self._loop_seconds(kernel, lowered)
+                yield kernel.launch, Family.OTHER, self._loop_seconds(kernel, fused)
             else:
                 for value, _ in kernel.operations:
                     yield kernel.launch, self.family[value], self.alone[value]
-            yield kernel.launch, Family.OTHER, self._first_touch(kernel, lowered)
+            yield kernel.launch, Family.OTHER, self._first_touch(kernel, fused)
         if self.device:
-            for launch in {kernel.launch for kernel in lowered.kernels if kernel.fusible}:
+            for launch in {kernel.launch for kernel in fused.kernels if kernel.fusible}:
                 yield launch, Family.OTHER, self.device.launch_seconds
 
-    def _loop_seconds(self, kernel: Kernel, lowered: Lowered) -> float:
+    def _loop_seconds(self, kernel: Kernel, fused: FusedPass) -> float:
         arithmetic = sum(self.added[value] for value, _ in kernel.operations)
         if self.device is None:
             return arithmetic
-        return max(arithmetic, traffic_seconds(self._moved(kernel, lowered), self.device))
+        return max(arithmetic, traffic_seconds(self._moved(kernel, fused), self.device))
 
-    def _first_touch(self, kernel: Kernel, lowered: Lowered) -> float:
+    def _first_touch(self, kernel: Kernel, fused: FusedPass) -> float:
         """Of what is so large that its pages come anew every time."""
         if self.device is None or not self.device.fresh_above_bytes:
             return 0.0
-        return sum(fresh_seconds(lowered.buffers[write].nbytes, self.device) for write in kernel.writes)
+        return sum(fresh_seconds(fused.buffers[write].nbytes, self.device) for write in kernel.writes)
 
-    def _moved(self, kernel: Kernel, lowered: Lowered) -> float:
+    def _moved(self, kernel: Kernel, fused: FusedPass) -> float:
         """A loop reads no more of a buffer than one element a turn: a few rows of an embedding, not the table."""
         turns = kernel.domain[0] * kernel.domain[1]
-        moved = sum(lowered.buffers[write].nbytes for write in kernel.writes)
+        moved = sum(fused.buffers[write].nbytes for write in kernel.writes)
         for read in kernel.reads:
-            buffer = lowered.buffers[read]
+            buffer = fused.buffers[read]
             moved += min(buffer.nbytes, turns * self.itemsize[buffer.owner])
         return moved
 

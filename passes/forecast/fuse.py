@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from autockpt.passes.forecast.arrays import Indexed
-from autockpt.passes.forecast.calls import Buffer, Call, Kernel, absorb, allocate
+from autockpt.passes.forecast.arrays import GraphArrays
+from autockpt.passes.forecast.calls import Buffer, Kernel, Operation, absorb, allocate
 from autockpt.passes.forecast.realize import realize
 
 
 @dataclass(slots=True)
-class Lowered:
+class FusedPass:
     """A pass in order of execution. Buffers and kernels refer to each other by position."""
 
     kernels: list[Kernel]
@@ -25,7 +25,9 @@ class Lowered:
     """The first so many buffers are there before the first kernel."""
 
 
-def lower(ix: Indexed, sequence: Sequence[int], given: Iterable[int], outputs: Iterable[int], fuse: bool) -> Lowered:
+def lower(
+    ix: GraphArrays, sequence: Sequence[int], given: Iterable[int], outputs: Iterable[int], fuse: bool
+) -> FusedPass:
     """Kernels for these operations, run in this order, from the storages in `given`."""
     buffers, calls, started = allocate(ix, sequence, given, outputs)
     if fuse:
@@ -34,10 +36,10 @@ def lower(ix: Indexed, sequence: Sequence[int], given: Iterable[int], outputs: I
     else:
         kernels = [_alone(ix, call) for call in calls]
     _launch(kernels, grouped=fuse and ix.on_cpu)
-    return Lowered(kernels, buffers, started)
+    return FusedPass(kernels, buffers, started)
 
 
-def _alone(ix: Indexed, call: Call) -> Kernel:
+def _alone(ix: GraphArrays, call: Operation) -> Kernel:
     return Kernel(
         operation=call.value,
         fusible=False,

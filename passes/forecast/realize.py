@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from autockpt.passes.forecast.arrays import EXTERN, POINTWISE, VIEW, Indexed, Path
-from autockpt.passes.forecast.calls import Buffer, Call, Kernel
+from autockpt.passes.forecast.arrays import EXTERN, POINTWISE, VIEW, GraphArrays, Path
+from autockpt.passes.forecast.calls import Buffer, Kernel, Operation
 
 # torch._inductor.config: realize_reads_threshold; the CPU's and the GPU's realize_acc_reads and realize_opcount; and
 # the size from which graph.py realizes whatever it is.
@@ -43,12 +43,12 @@ class _Formula:
         )
 
 
-def realize(ix: Indexed, sequence: Sequence[int], calls: list[Call], buffers: list[Buffer]) -> list[Kernel]:
+def realize(ix: GraphArrays, sequence: Sequence[int], calls: list[Operation], buffers: list[Buffer]) -> list[Kernel]:
     """Leave out pointwise values that stay formulas; their readers read what the formula reads."""
     present = set(sequence).difference(call.value for call in calls if call.code == VIEW)
     # Inductor lays out a pass for convolutions if it has one; a backward that recomputes none has not.
     twice = ix.on_cpu and not any(ix.convolution[value] for value in present)
-    formulas: dict[int, tuple[Call, _Formula]] = {}
+    formulas: dict[int, tuple[Operation, _Formula]] = {}
     inside: dict[int, int] = {}
     kernels: list[Kernel] = []
     for position, call in enumerate(calls):
@@ -70,14 +70,14 @@ def realize(ix: Indexed, sequence: Sequence[int], calls: list[Call], buffers: li
     return _write_inside(kernels, inside) if inside else kernels
 
 
-def _write_down(ix: Indexed, call: Call, formulas: dict[int, tuple[Call, _Formula]]) -> Iterator[Kernel]:
+def _write_down(ix: GraphArrays, call: Operation, formulas: dict[int, tuple[Operation, _Formula]]) -> Iterator[Kernel]:
     """What a kernel that cannot fuse reads becomes bytes before it runs."""
     for read, _ in call.reads:
         if read in formulas:
             yield _kernel(ix, *formulas.pop(read))
 
 
-def _lay_out(ix: Indexed, call: Call, buffers: list[Buffer]) -> Iterator[Kernel]:
+def _lay_out(ix: GraphArrays, call: Operation, buffers: list[Buffer]) -> Iterator[Kernel]:
     """Copy what a convolution's backward wants channels-last and indexing has just written otherwise."""
     for position, (read, path) in enumerate(call.reads):
         if ix.gathered[buffers[read].owner]:
@@ -87,7 +87,7 @@ def _lay_out(ix: Indexed, call: Call, buffers: list[Buffer]) -> Iterator[Kernel]
             buffers.append(copy)
 
 
-def _stays(ix: Indexed, formula: _Formula, buffer: Buffer, present: set[int]) -> bool:
+def _stays(ix: GraphArrays, formula: _Formula, buffer: Buffer, present: set[int]) -> bool:
     """Whether a value is a formula still after it was computed: not an output, and not too much for its readers."""
     if buffer.is_output or ix.written[buffer.owner] or _is_too_much(formula, len(buffer.readers), ix.on_cpu):
         return False
@@ -100,7 +100,7 @@ def _stays(ix: Indexed, formula: _Formula, buffer: Buffer, present: set[int]) ->
     return True
 
 
-def _pieces(ix: Indexed, position: int, calls: list[Call], buffers: list[Buffer]) -> dict[int, int]:
+def _pieces(ix: GraphArrays, position: int, calls: list[Operation], buffers: list[Buffer]) -> dict[int, int]:
     """The parts of a concatenation that are written straight into it, and that live there from then on."""
     call = calls[position]
     found = {}
@@ -125,7 +125,7 @@ def _write_inside(kernels: list[Kernel], inside: dict[int, int]) -> list[Kernel]
     return kernels
 
 
-def _inline(ix: Indexed, call: Call, formulas: dict[int, tuple[Call, _Formula]]) -> _Formula:
+def _inline(ix: GraphArrays, call: Operation, formulas: dict[int, tuple[Operation, _Formula]]) -> _Formula:
     reads: set[tuple[int, Path]] = set()
     operations: set[tuple[int, Path]] = {(call.value, ())}
     if call.absorbed >= 0:
@@ -152,7 +152,7 @@ def _is_too_much(formula: _Formula, readers: int, on_cpu: bool) -> bool:
     return len(formula.reads) > 1 and (large or len(formula.reads) > _READS_AT_MOST[on_cpu])
 
 
-def _kernel(ix: Indexed, call: Call, formula: _Formula) -> Kernel:
+def _kernel(ix: GraphArrays, call: Operation, formula: _Formula) -> Kernel:
     return Kernel(
         operation=call.value,
         fusible=call.code != EXTERN,

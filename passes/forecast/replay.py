@@ -6,7 +6,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 from autockpt.passes.forecast.calls import Buffer, Kernel
-from autockpt.passes.forecast.fuse import Lowered
+from autockpt.passes.forecast.fuse import FusedPass
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,26 +21,26 @@ class Replayed:
     """Buffers written in place, each over another that dies there."""
 
 
-def replay(lowered: Lowered, weightless: Set[int], held: Set[int]) -> Replayed:
+def replay(fused: FusedPass, weightless: Set[int], held: Set[int]) -> Replayed:
     """`weightless` storages are counted elsewhere; `held` ones outlive the pass and are never written over."""
-    buffers = lowered.buffers
-    last_kernel = _last_reads(lowered, held | weightless)
-    made = {number: kernel.launch for kernel in lowered.kernels for number in kernel.writes}
-    last_read = {number: lowered.kernels[position].launch for number, position in last_kernel.items()}
+    buffers = fused.buffers
+    last_kernel = _last_reads(fused, held | weightless)
+    made = {number: kernel.launch for kernel in fused.kernels for number in kernel.writes}
+    last_read = {number: fused.kernels[position].launch for number, position in last_kernel.items()}
     dying: dict[int, list[int]] = {}
     for number, position in last_kernel.items():
         dying.setdefault(position, []).append(number)
-    now = sum(b.nbytes for b in buffers[: lowered.started] if b.owner not in weightless)
+    now = sum(b.nbytes for b in buffers[: fused.started] if b.owner not in weightless)
     live: list[int] = []
     reused: dict[int, int] = {}
     going = scratch = 0
-    for position, kernel in enumerate(lowered.kernels):
+    for position, kernel in enumerate(fused.kernels):
         if kernel.launch == len(live):
             now -= going
             going = scratch = 0
             live.append(now)
         free = dying.get(position, [])
-        over = _written_over(kernel, free, lowered) if kernel.fusible and free else {}
+        over = _written_over(kernel, free, fused) if kernel.fusible and free else {}
         reused.update(over)
         for number in kernel.writes:
             if number not in over:
@@ -54,9 +54,9 @@ def replay(lowered: Lowered, weightless: Set[int], held: Set[int]) -> Replayed:
     return Replayed(live, last_read, made, reused)
 
 
-def _written_over(kernel: Kernel, free: list[int], lowered: Lowered) -> dict[int, int]:
+def _written_over(kernel: Kernel, free: list[int], fused: FusedPass) -> dict[int, int]:
     """Which results take the place of an input: the same loop is the last to read it, in place, same size."""
-    buffers = lowered.buffers
+    buffers = fused.buffers
     over: dict[int, int] = {}
     waiting = set(free) - kernel.bent
     for reads, writes in reversed(kernel.parts):
@@ -74,11 +74,11 @@ def _fits(new: Buffer, old: Buffer) -> bool:
     return new.nbytes == old.nbytes and not (new.is_reshaped and old.is_channels_last)
 
 
-def _last_reads(lowered: Lowered, staying: Set[int]) -> dict[int, int]:
+def _last_reads(fused: FusedPass, staying: Set[int]) -> dict[int, int]:
     """The last kernel that reads each buffer, for those that go when they are read."""
-    buffers = lowered.buffers
+    buffers = fused.buffers
     last: dict[int, int] = {}
-    for position, kernel in enumerate(lowered.kernels):
+    for position, kernel in enumerate(fused.kernels):
         for number in kernel.reads:
             last[number] = position
     return {
@@ -88,11 +88,11 @@ def _last_reads(lowered: Lowered, staying: Set[int]) -> dict[int, int]:
     }
 
 
-def live_at(lowered: Lowered, replayed: Replayed, launch: int) -> Iterator[int]:
+def live_at(fused: FusedPass, replayed: Replayed, launch: int) -> Iterator[int]:
     """The buffers that live during one launch, each place in memory once."""
     gone = {over for number, over in replayed.reused.items() if replayed.made[number] < launch}
-    for number, buffer in enumerate(lowered.buffers):
-        born = -1 if number < lowered.started else replayed.made.get(number)
+    for number, buffer in enumerate(fused.buffers):
+        born = -1 if number < fused.started else replayed.made.get(number)
         if born is None or born > launch or number in gone:
             continue
         if born == launch and number in replayed.reused:

@@ -8,7 +8,7 @@ from enum import Enum
 
 from autockpt.passes.forecast.arrays import index
 from autockpt.passes.forecast.clock import Clock, Times
-from autockpt.passes.forecast.fuse import Lowered, lower
+from autockpt.passes.forecast.fuse import FusedPass, lower
 from autockpt.passes.forecast.replay import Replayed, live_at, replay
 from autockpt.passes.graph import Role
 from autockpt.passes.problem import Lowering, Plan, Problem
@@ -100,15 +100,15 @@ class Simulator:
         self.problem = problem
         self.ix = index(problem)
         self._fuse = problem.lowering is Lowering.INDUCTOR
-        self.givens = self._owners(v.name for v in graph.values if v.role in (Role.PARAMETER, Role.INPUT))
+        self.graph_inputs = self._owners(v.name for v in graph.values if v.role in (Role.PARAMETER, Role.INPUT))
         self._tangents = self._owners(v.name for v in graph.values if v.role is Role.TANGENT)
-        self._outputs = self._owners(graph.forward_outputs) - self.givens
+        self._outputs = self._owners(graph.forward_outputs) - self.graph_inputs
         self._required = [n for n, v in enumerate(graph.values) if self._runs_forward(v.name)]
         self._graph_input_bytes = graph.graph_input_bytes
         self._static_bytes = problem.static_bytes
-        self._forwards: dict[frozenset[str], tuple[Lowered, Replayed, int]] = {}
+        self._forwards: dict[frozenset[str], tuple[FusedPass, Replayed, int]] = {}
         """Of what was saved last: plans that keep the same have the same forward."""
-        self._last: tuple[Plan, tuple[Lowered, Replayed, int]] | None = None
+        self._last: tuple[Plan, tuple[FusedPass, Replayed, int]] | None = None
         """The plan that was asked for last, and its backward."""
         self.clock = Clock.of(problem, self.ix)
 
@@ -119,26 +119,24 @@ class Simulator:
         """The worst moment and what lives there, without the rest of a forecast."""
         passes = [self._forward(plan), self._backward(plan)]
         worst = max(passes, key=lambda during: self._live(*during))
-        lowered, replayed, _ = worst
-        if not lowered.kernels:
+        fused, replayed, _ = worst
+        if not fused.kernels:
             return Peak("", 0, False, self._live(*worst), ())
         in_backward, live_bytes = worst is passes[1], self._live(*worst)
         launch = max(range(len(replayed.live)), key=replayed.live.__getitem__)
-        number, kernel = next((n, k) for n, k in enumerate(lowered.kernels) if k.launch == launch)
-        run = sum(other.operation == kernel.operation for other in lowered.kernels[:number])
+        number, kernel = next((n, k) for n, k in enumerate(fused.kernels) if k.launch == launch)
+        run = sum(other.operation == kernel.operation for other in fused.kernels[:number])
         moment = Moment(self.ix.names[kernel.operation], in_backward, live_bytes)
         return Peak(moment.operation, run, in_backward, live_bytes, self._at_peak(plan, worst, moment))
 
-    def both(self, plan: Plan) -> list[tuple[Lowered, Replayed, int]]:
+    def passes(self, plan: Plan) -> list[tuple[FusedPass, Replayed, int]]:
         """Forward and backward as kernels, what lives during each launch, and the bytes that live all along."""
         return [self._forward(plan), self._backward(plan)]
 
-    def launches(self, plan: Plan) -> list[tuple[Lowered, list[int]]]:
+    def launches(self, plan: Plan) -> list[tuple[FusedPass, list[int]]]:
         """Both passes as kernels, with all the bytes that live during each launch."""
         passes = [self._forward(plan), self._backward(plan)]
-        return [
-            (lowered, [self.with_margin(live) + base for live in replayed.live]) for lowered, replayed, base in passes
-        ]
+        return [(fused, [self.with_margin(live) + base for live in replayed.live]) for fused, replayed, base in passes]
 
     def recompute_seconds(self, plan: Plan) -> float:
         """Seconds of what runs more often than once in the step."""
@@ -157,11 +155,11 @@ class Simulator:
         passes = [self._forward(plan), self._backward(plan)]
         timeline = [
             Moment(self.ix.names[kernel.operation], bool(number), self.with_margin(replayed.live[kernel.launch]) + base)
-            for number, (lowered, replayed, base) in enumerate(passes)
-            for kernel in lowered.kernels
+            for number, (fused, replayed, base) in enumerate(passes)
+            for kernel in fused.kernels
         ]
         peak = max(timeline, key=lambda moment: moment.live_bytes, default=Moment("", False, self._static_bytes))
-        forward_times, backward_times = (self.clock.times(lowered) for lowered, *_ in passes)
+        forward_times, backward_times = (self.clock.times(fused) for fused, *_ in passes)
         return Forecast(
             peak=peak,
             at_peak=self._at_peak(plan, passes[peak.in_backward], peak),
@@ -175,7 +173,7 @@ class Simulator:
 
     def step_seconds(self, plan: Plan) -> float:
         """Of the whole step as kernels, fusion and memory traffic counted."""
-        return sum(self.clock.seconds(lowered) for lowered, *_ in (self._forward(plan), self._backward(plan)))
+        return sum(self.clock.seconds(fused) for fused, *_ in (self._forward(plan), self._backward(plan)))
 
     def _runs_forward(self, name: str) -> bool:
         return name in self.problem.graph.required_forward and self.problem.graph.by_name[name].role is Role.FORWARD
@@ -184,60 +182,60 @@ class Simulator:
         owners = (self.ix.owner[self.ix.index[name]] for name in names)
         return {owner for owner in owners if owner >= 0}
 
-    def _forward(self, plan: Plan) -> tuple[Lowered, Replayed, int]:
+    def _forward(self, plan: Plan) -> tuple[FusedPass, Replayed, int]:
         if plan.saved not in self._forwards:
             self._forwards.clear()
             self._forwards[plan.saved] = self._lower_forward(plan)
         return self._forwards[plan.saved]
 
-    def _lower_forward(self, plan: Plan) -> tuple[Lowered, Replayed, int]:
+    def _lower_forward(self, plan: Plan) -> tuple[FusedPass, Replayed, int]:
         extra = self.problem.graph.cone(list(plan.saved)) - self.problem.graph.required_forward
         more = [self.ix.index[name] for name in extra if self.problem.graph.by_name[name].role is Role.FORWARD]
         sequence: Sequence[int] = sorted([*self._required, *more]) if more else self._required
         outputs = self._outputs | self._owners(plan.saved)
-        lowered = lower(self.ix, sequence, self.givens, outputs, self._fuse)
-        return lowered, replay(lowered, self.givens, set()), self._static_bytes
+        fused = lower(self.ix, sequence, self.graph_inputs, outputs, self._fuse)
+        return fused, replay(fused, self.graph_inputs, set()), self._static_bytes
 
-    def _backward(self, plan: Plan) -> tuple[Lowered, Replayed, int]:
+    def _backward(self, plan: Plan) -> tuple[FusedPass, Replayed, int]:
         if self._last is None or self._last[0] is not plan:
             self._last = plan, self._lower_backward(plan)
         return self._last[1]
 
-    def _lower_backward(self, plan: Plan) -> tuple[Lowered, Replayed, int]:
+    def _lower_backward(self, plan: Plan) -> tuple[FusedPass, Replayed, int]:
         ix, graph = self.ix, self.problem.graph
         saved = self._owners(plan.saved)
         held = self._outputs | self._tangents
-        start = list(dict.fromkeys([*self.givens, *self._tangents, *saved]))
+        start = list(dict.fromkeys([*self.graph_inputs, *self._tangents, *saved]))
         sequence = [ix.index[name] for name in plan.backward]
         outputs = [ix.index[name] for name in graph.backward_outputs]
-        lowered = lower(ix, sequence, start, outputs, self._fuse)
+        fused = lower(ix, sequence, start, outputs, self._fuse)
         waiting = sum(ix.nbytes[owner] for owner in self._outputs - saved)
-        return lowered, replay(lowered, self.givens, held), self._static_bytes + waiting
+        return fused, replay(fused, self.graph_inputs, held), self._static_bytes + waiting
 
-    def _live(self, lowered: Lowered, replayed: Replayed, base: int) -> int:
+    def _live(self, fused: FusedPass, replayed: Replayed, base: int) -> int:
         return self.with_margin(max(replayed.live, default=0)) + base
 
     def with_margin(self, live_bytes: int) -> int:
         return live_bytes + int(live_bytes * self.problem.margin)
 
-    def _at_peak(self, plan: Plan, during: tuple[Lowered, Replayed, int], peak: Moment) -> tuple[Live, ...]:
-        lowered, replayed, base = during
-        if not lowered.kernels:
+    def _at_peak(self, plan: Plan, during: tuple[FusedPass, Replayed, int], peak: Moment) -> tuple[Live, ...]:
+        fused, replayed, base = during
+        if not fused.kernels:
             return tuple(self._given())
         launch = next(n for n, live in enumerate(replayed.live) if self.with_margin(live) + base == peak.live_bytes)
         margin = peak.live_bytes - base - replayed.live[launch]
         found = self._given()
-        for number in live_at(lowered, replayed, launch):
-            buffer = lowered.buffers[number]
-            if buffer.owner not in self.givens:
+        for number in live_at(fused, replayed, launch):
+            buffer = fused.buffers[number]
+            if buffer.owner not in self.graph_inputs:
                 name = self.ix.names[buffer.owner]
-                content = self.content(plan, name, buffer.is_output, peak.in_backward, number < lowered.started)
+                content = self.content(plan, name, buffer.is_output, peak.in_backward, number < fused.started)
                 found.append(Live(name, buffer.nbytes, content))
         if base > self._static_bytes:
             found.append(Live("forward outputs", base - self._static_bytes, Content.OUTPUT))
         if self.problem.extra_static_bytes:
             found.append(Live("copies and scalars", self.problem.extra_static_bytes, Content.WORKSPACE))
-        for kernel in lowered.kernels:
+        for kernel in fused.kernels:
             if kernel.launch == launch and kernel.scratch:
                 found.append(Live(self.ix.names[kernel.operation], kernel.scratch, Content.WORKSPACE))
         if margin:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from autockpt.passes.forecast.calls import Kernel
-from autockpt.passes.forecast.fuse import Lowered
+from autockpt.passes.forecast.fuse import FusedPass
 from autockpt.passes.forecast.replay import Replayed
 from autockpt.passes.forecast.simulator import Content, Simulator
 from autockpt.passes.graph import Role
@@ -27,30 +27,30 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class Allocation:
     """One place in memory, from the launch that writes it to the last that reads it."""
 
     name: str
     nbytes: int
     content: Content
-    born: int
+    first_launch: int
     """-1: there before the first launch."""
-    dies: int
+    last_launch: int
 
 
 @dataclass(frozen=True)
 class Timeline:
     launches: tuple[Launch, ...]
     """The forward's, then the backward's."""
-    blocks: tuple[Block, ...]
+    allocations: tuple[Allocation, ...]
 
     def live(self) -> list[dict[Content, int]]:
         """Bytes by what they are there for, during each launch."""
         count = len(self.launches)
         changes = {content: [0] * (count + 1) for content in Content}
-        for block in self.blocks:
-            changes[block.content][max(block.born, 0)] += block.nbytes
-            changes[block.content][block.dies + 1] -= block.nbytes
+        for block in self.allocations:
+            changes[block.content][max(block.first_launch, 0)] += block.nbytes
+            changes[block.content][block.last_launch + 1] -= block.nbytes
         running = {content: list(accumulate(change)) for content, change in changes.items()}
         stacked = [{content: running[content][n] for content in Content} for n in range(count)]
         for bytes_by_content, launch in zip(stacked, self.launches, strict=True):
@@ -58,9 +58,9 @@ class Timeline:
         return stacked
 
 
-def tell(simulator: Simulator, plan: Plan) -> Timeline:
+def build_timeline(simulator: Simulator, plan: Plan) -> Timeline:
     launches = tuple(_launches(simulator, plan))
-    forward, backward = simulator.both(plan)
+    forward, backward = simulator.passes(plan)
     turn, end = sum(not launch.in_backward for launch in launches), len(launches) - 1
     before = [*_blocks(simulator, plan, forward, False, 0), *_scratch(simulator, forward, 0)]
     after = [*_blocks(simulator, plan, backward, True, turn), *_scratch(simulator, backward, turn)]
@@ -69,9 +69,9 @@ def tell(simulator: Simulator, plan: Plan) -> Timeline:
 
 def _launches(simulator: Simulator, plan: Plan) -> Iterator[Launch]:
     graph, start = simulator.problem.graph, 0.0
-    for in_backward, (lowered, replayed, _) in enumerate(simulator.both(plan)):
-        seconds = simulator.clock.launches(lowered)
-        first = {kernel.launch: kernel.operation for kernel in reversed(lowered.kernels)}
+    for in_backward, (fused, replayed, _) in enumerate(simulator.passes(plan)):
+        seconds = simulator.clock.launches(fused)
+        first = {kernel.launch: kernel.operation for kernel in reversed(fused.kernels)}
         for launch, live in enumerate(replayed.live):
             name = simulator.ix.names[first[launch]]
             again = bool(in_backward) and graph.by_name[name].role is Role.FORWARD and name in graph.required_forward
@@ -81,16 +81,16 @@ def _launches(simulator: Simulator, plan: Plan) -> Iterator[Launch]:
 
 
 def _blocks(
-    simulator: Simulator, plan: Plan, during: tuple[Lowered, Replayed, int], in_backward: bool, first: int
-) -> Iterator[Block]:
+    simulator: Simulator, plan: Plan, during: tuple[FusedPass, Replayed, int], in_backward: bool, first: int
+) -> Iterator[Allocation]:
     """Of one pass, counted from its first launch; see `replay.live_at` for when a buffer lives."""
-    lowered, replayed, _ = during
+    fused, replayed, _ = during
     end = len(replayed.live) - 1
     overwritten = {over: replayed.made[number] for number, over in replayed.reused.items()}
-    for number, buffer in enumerate(lowered.buffers):
-        started = number < lowered.started
+    for number, buffer in enumerate(fused.buffers):
+        started = number < fused.started
         born = -1 if started else replayed.made.get(number)
-        if born is None or buffer.owner in simulator.givens:
+        if born is None or buffer.owner in simulator.graph_inputs:
             continue
         last = end if started or buffer.is_output else born
         dies = overwritten.get(number, replayed.last_read.get(number, last))
@@ -98,10 +98,10 @@ def _blocks(
         if born <= dies:
             name = simulator.ix.names[buffer.owner]
             content = simulator.content(plan, name, buffer.is_output, in_backward, started)
-            yield Block(name, buffer.nbytes, content, born + first, dies + first)
+            yield Allocation(name, buffer.nbytes, content, born + first, dies + first)
 
 
-def _scratch(simulator: Simulator, during: tuple[Lowered, Replayed, int], first: int) -> Iterator[Block]:
+def _scratch(simulator: Simulator, during: tuple[FusedPass, Replayed, int], first: int) -> Iterator[Allocation]:
     """Kernels of one launch run one after the other: the largest workspace is what counts."""
     largest: dict[int, Kernel] = {}
     for kernel in during[0].kernels:
@@ -109,26 +109,28 @@ def _scratch(simulator: Simulator, during: tuple[Lowered, Replayed, int], first:
             largest[kernel.launch] = kernel
     for launch, kernel in largest.items():
         name = simulator.ix.names[kernel.operation]
-        yield Block(name, kernel.scratch, Content.WORKSPACE, launch + first, launch + first)
+        yield Allocation(name, kernel.scratch, Content.WORKSPACE, launch + first, launch + first)
 
 
-def _joined(simulator: Simulator, before: list[Block], after: list[Block], turn: int, end: int) -> Iterator[Block]:
+def _joined(
+    simulator: Simulator, before: list[Allocation], after: list[Allocation], turn: int, end: int
+) -> Iterator[Allocation]:
     """What crosses from one pass to the other is one block: it lives until the backward lets it go."""
-    crossing = {block.name: block for block in after if block.born < turn}
+    crossing = {block.name: block for block in after if block.first_launch < turn}
     outputs = simulator.problem.graph.output_storages
     for block in before:
         if block.content is Content.WORKSPACE or (block.name not in crossing and block.name not in outputs):
             yield block
         else:
             later = crossing.pop(block.name, None)
-            yield replace(block, dies=end if block.name in outputs or later is None else later.dies)
-    yield from (block for block in after if block.born >= turn)
-    yield from (replace(block, born=turn) for block in crossing.values())
+            yield replace(block, last_launch=end if block.name in outputs or later is None else later.last_launch)
+    yield from (block for block in after if block.first_launch >= turn)
+    yield from (replace(block, first_launch=turn) for block in crossing.values())
 
 
-def _standing(simulator: Simulator, end: int) -> Iterator[Block]:
+def _standing(simulator: Simulator, end: int) -> Iterator[Allocation]:
     graph = simulator.problem.graph
     others = graph.graph_input_bytes - graph.parameter_bytes
-    yield Block("parameters", graph.parameter_bytes, Content.PARAMETER, -1, end)
-    yield Block("inputs", others, Content.INPUT, -1, end)
-    yield Block("copies and scalars", simulator.problem.extra_static_bytes, Content.WORKSPACE, -1, end)
+    yield Allocation("parameters", graph.parameter_bytes, Content.PARAMETER, -1, end)
+    yield Allocation("inputs", others, Content.INPUT, -1, end)
+    yield Allocation("copies and scalars", simulator.problem.extra_static_bytes, Content.WORKSPACE, -1, end)

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from autockpt.passes.forecast import Lowered, Simulator
+from autockpt.passes.forecast import FusedPass, Simulator
 from autockpt.passes.graph import Booleans, Floats, Integers, Kind, Role, Value
 from autockpt.passes.intervals.values import Intervals
 from autockpt.passes.problem import Plan, Problem, unavoidable_bytes
@@ -120,19 +120,19 @@ class IntervalGraph:
     def besides(self, simulator: Simulator, plan: Plan) -> tuple[Floats, Floats]:
         """Of a replayed plan at each moment: bytes live in all, and those that are not saved values in their intervals."""
         live = np.zeros(self.moments)
-        for lowered, launches in simulator.launches(plan):
-            self._spread(lowered, launches, live)
+        for fused, launches in simulator.launches(plan):
+            self._spread(fused, launches, live)
         return live, live - self.held(plan.saved)
 
-    def _spread(self, lowered: Lowered, launches: Sequence[int], live: Floats) -> None:
+    def _spread(self, fused: FusedPass, launches: Sequence[int], live: Floats) -> None:
         """Each kernel counts for its own operation, or for the next of the pass that runs after it."""
         values = self._problem.graph.values
-        roles = [values[kernel.operation].role for kernel in lowered.kernels]
+        roles = [values[kernel.operation].role for kernel in fused.kernels]
         role = Role.BACKWARD if Role.BACKWARD in roles else Role.FORWARD
-        own = [self._moment.get(values[k.operation].name, -1) for k in lowered.kernels]
+        own = [self._moment.get(values[k.operation].name, -1) for k in fused.kernels]
         reached = np.maximum.accumulate([m if r is role else -1 for m, r in zip(own, roles, strict=True)])
         moment = self.moments - 1 if role is Role.BACKWARD else self.turn - 1
-        for kernel, at, by in zip(reversed(lowered.kernels), reversed(reached.tolist()), reversed(roles), strict=True):
+        for kernel, at, by in zip(reversed(fused.kernels), reversed(reached.tolist()), reversed(roles), strict=True):
             moment = at if by is role and at >= 0 else moment
             live[moment] = max(live[moment], launches[kernel.launch])
 

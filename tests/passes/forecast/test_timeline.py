@@ -11,7 +11,7 @@ from traced import joint_of
 from autockpt.cost_models import load_profile
 from autockpt.inductor.aot import read_joint
 from autockpt.passes.forecast.simulator import Content, Simulator
-from autockpt.passes.forecast.timeline import tell
+from autockpt.passes.forecast.timeline import build_timeline
 from autockpt.passes.planners.decide import decide
 from autockpt.passes.planners.schedule import keeping, schedule, traced_order
 from autockpt.passes.problem.plan import Budget, Plan, Problem, Setup
@@ -19,7 +19,7 @@ from autockpt.passes.problem.plan import Budget, Plan, Problem, Setup
 
 def adds_up(asked: Problem, plan: Plan) -> None:
     simulator = Simulator(asked)
-    timeline = tell(simulator, plan)
+    timeline = build_timeline(simulator, plan)
     expected = [live for _, lives in simulator.launches(plan) for live in lives]
     assert [sum(live.values()) for live in timeline.live()] == expected
     assert sum(launch.seconds for launch in timeline.launches) == pytest.approx(simulator.step_seconds(plan))
@@ -36,17 +36,17 @@ def test_the_blocks_of_every_launch_add_up_to_the_forecast_of_random_plans(seeds
 def test_what_is_kept_is_one_block_through_both_passes() -> None:
     graph = chain(2)
     plan = schedule(graph, {"f0"}, traced_order(graph))
-    timeline = tell(Simulator(problem(graph)), plan)
-    named = {block.name: block for block in timeline.blocks if block.nbytes}
+    timeline = build_timeline(Simulator(problem(graph)), plan)
+    named = {block.name: block for block in timeline.allocations if block.nbytes}
     # f0 f1 loss | f1 b1 b0
     assert [launch.operation for launch in timeline.launches] == ["f0", "f1", "loss", "f1", "b1", "b0"]
     assert [launch.recomputes for launch in timeline.launches] == [False, False, False, True, False, False]
-    assert (named["f0"].content, named["f0"].born, named["f0"].dies) == (Content.SAVED, 0, 5)
-    assert [(b.content, b.born, b.dies) for b in timeline.blocks if b.name == "f1"] == [
+    assert (named["f0"].content, named["f0"].first_launch, named["f0"].last_launch) == (Content.SAVED, 0, 5)
+    assert [(b.content, b.first_launch, b.last_launch) for b in timeline.allocations if b.name == "f1"] == [
         (Content.TEMPORARY, 1, 2),
         (Content.RECOMPUTED, 3, 4),
     ]
-    assert (named["loss"].dies, named["t"].born) == (5, 3)
+    assert (named["loss"].last_launch, named["t"].first_launch) == (5, 3)
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.5, 1.0])
