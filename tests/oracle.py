@@ -1,4 +1,4 @@
-"""The optimum of a small task by brute force: the least seconds to have each set of values at hand, for all sets.
+"""The optimum of a small instance by brute force: the least seconds to have each set of values at hand, for all sets.
 
 A table has one line per budget and one entry per set of forward values, as bits. It starts at zero for the sets that
 the forward can leave behind. Before each backward operation, "run a value again" and "drop a value" are applied until
@@ -13,81 +13,87 @@ from itertools import product
 import numpy as np
 
 from autockpt.passes.graph.arrays import Booleans, Floats, Integers
-from autockpt.passes.instances.task import Again, Task, extra_seconds, peak_bytes
+from autockpt.passes.instances.instance import Instance, Recomputations, extra_seconds, peak_bytes
 
 
-def optima(task: Task, budgets: Sequence[int]) -> list[float]:
+def optima(instance: Instance, budgets: Sequence[int]) -> list[float]:
     """The least extra seconds within each budget; infinite where no plan fits."""
     caps = np.array(budgets, dtype=np.int64)[:, None]
-    sets = np.arange(1 << task.turn)
-    weights = _weights(task, sets)
-    table = np.where(_forward_peaks(task, sets) <= caps, 0.0, np.inf)
-    for operation in range(task.turn, task.count):
-        _settle(task, table, caps - weights - _gradients(task, operation, during=False), sets)
-        here = weights + _gradients(task, operation, during=True) + task.scratch[operation]
-        table[~(_ready(task, operation, sets) & (here <= caps))] = np.inf
+    sets = np.arange(1 << instance.boundary)
+    weights = _weights(instance, sets)
+    table = np.where(_forward_peaks(instance, sets) <= caps, 0.0, np.inf)
+    for operation in range(instance.boundary, instance.count):
+        _settle(instance, table, caps - weights - _gradients(instance, operation, during=False), sets)
+        here = weights + _gradients(instance, operation, during=True) + instance.scratch[operation]
+        table[~(_ready(instance, operation, sets) & (here <= caps))] = np.inf
     return [float(least) for least in table.min(axis=1)]
 
 
-def lowest_peak(task: Task) -> int:
+def lowest_peak(instance: Instance) -> int:
     """Of all plans, by the same table with the least peak so far in place of seconds."""
-    sets = np.arange(1 << task.turn)
-    weights = _weights(task, sets)
-    table = _forward_peaks(task, sets)[None]
-    for operation in range(task.turn, task.count):
-        _settle_peaks(task, table, weights + _gradients(task, operation, during=False), sets)
-        here = weights + _gradients(task, operation, during=True) + task.scratch[operation]
-        table = np.where(_ready(task, operation, sets), np.maximum(table, here), np.inf)
+    sets = np.arange(1 << instance.boundary)
+    weights = _weights(instance, sets)
+    table = _forward_peaks(instance, sets)[None]
+    for operation in range(instance.boundary, instance.count):
+        _settle_peaks(instance, table, weights + _gradients(instance, operation, during=False), sets)
+        here = weights + _gradients(instance, operation, during=True) + instance.scratch[operation]
+        table = np.where(_ready(instance, operation, sets), np.maximum(table, here), np.inf)
     return int(table.min())
 
 
-def telling_budgets(task: Task) -> list[int]:
+def telling_budgets(instance: Instance) -> list[int]:
     """Five, from the lowest peak that a plan can have to just below the peak without recomputation."""
-    low, high = lowest_peak(task), peak_bytes(task, task.save_everything)
+    low, high = lowest_peak(instance), peak_bytes(instance, instance.save_everything)
     return [low + (high - 1 - low) * part // 4 for part in range(5)] if low < high else [high] * 5
 
 
-def _weights(task: Task, sets: Integers) -> Integers:
-    return sum((_has(sets, v) * task.nbytes[v] for v in range(task.turn)), np.zeros(len(sets), dtype=np.int64))
+def _weights(instance: Instance, sets: Integers) -> Integers:
+    return sum(
+        (_has(sets, v) * instance.nbytes[v] for v in range(instance.boundary)), np.zeros(len(sets), dtype=np.int64)
+    )
 
 
-def _ready(task: Task, operation: int, sets: Integers) -> Booleans:
-    return np.logical_and.reduce([_has(sets, v) for v in task.reads[operation] if v < task.turn], initial=True)
+def _ready(instance: Instance, operation: int, sets: Integers) -> Booleans:
+    return np.logical_and.reduce(
+        [_has(sets, v) for v in instance.reads[operation] if v < instance.boundary], initial=True
+    )
 
 
 def _has(sets: Integers, value: int) -> Booleans:
     return (sets >> value & 1).astype(bool)
 
 
-def _forward_peaks(task: Task, sets: Integers) -> Floats:
+def _forward_peaks(instance: Instance, sets: Integers) -> Floats:
     """Of a forward that ends with exactly this set at hand; infinite without what stays."""
     peaks = np.zeros(len(sets))
-    for operation in range(task.turn):
-        live = np.full(len(sets), task.scratch[operation])
+    for operation in range(instance.boundary):
+        live = np.full(len(sets), instance.scratch[operation])
         for value in range(operation + 1):
-            needed = value == operation or any(operation <= reader < task.turn for reader in task.readers[value])
-            live += task.nbytes[value] * (needed | _has(sets, value))
+            needed = value == operation or any(
+                operation <= reader < instance.boundary for reader in instance.readers[value]
+            )
+            live += instance.nbytes[value] * (needed | _has(sets, value))
         peaks = np.maximum(peaks, live)
-        if task.stays[operation]:
+        if instance.stays[operation]:
             peaks[~_has(sets, operation)] = np.inf
     return peaks
 
 
-def _gradients(task: Task, operation: int, during: bool) -> int:
+def _gradients(instance: Instance, operation: int, during: bool) -> int:
     """Bytes of backward results: those live during an operation, or before it."""
-    born = [g for g in range(task.turn, operation + 1) if during or g < operation]
-    live = [g for g in born if task.stays[g] or g == operation or any(r >= operation for r in task.readers[g])]
-    return int(sum(task.nbytes[g] for g in live))
+    born = [g for g in range(instance.boundary, operation + 1) if during or g < operation]
+    live = [g for g in born if instance.stays[g] or g == operation or any(r >= operation for r in instance.readers[g])]
+    return int(sum(instance.nbytes[g] for g in live))
 
 
-def _settle(task: Task, table: Floats, room: Integers, sets: Integers) -> None:
+def _settle(instance: Instance, table: Floats, room: Integers, sets: Integers) -> None:
     """Run again and drop, in place, until no set can be had for less."""
-    loose = [v for v in range(task.turn) if not task.stays[v]]
+    loose = [v for v in range(instance.boundary) if not instance.stays[v]]
     seconds = {}
     for v in loose:
-        fits = room >= task.nbytes[v] + task.scratch[v]
-        ready = _ready(task, v, sets) & (not task.must_save[v])
-        seconds[v] = _split(np.where(fits & ready, task.costs[v], np.inf), v)[0]
+        fits = room >= instance.nbytes[v] + instance.scratch[v]
+        ready = _ready(instance, v, sets) & (not instance.must_save[v])
+        seconds[v] = _split(np.where(fits & ready, instance.costs[v], np.inf), v)[0]
     total: object = None
     while (now := _total(table)) != total:
         total = now
@@ -97,12 +103,12 @@ def _settle(task: Task, table: Floats, room: Integers, sets: Integers) -> None:
             np.minimum(without, having, out=without)
 
 
-def _settle_peaks(task: Task, table: Floats, live: Integers, sets: Integers) -> None:
-    loose = [v for v in range(task.turn) if not task.stays[v]]
+def _settle_peaks(instance: Instance, table: Floats, live: Integers, sets: Integers) -> None:
+    loose = [v for v in range(instance.boundary) if not instance.stays[v]]
     peaks = {}
     for v in loose:
-        ready = _ready(task, v, sets) & (not task.must_save[v])
-        peaks[v] = _split(np.where(ready, live + task.nbytes[v] + task.scratch[v], np.inf)[None], v)[0]
+        ready = _ready(instance, v, sets) & (not instance.must_save[v])
+        peaks[v] = _split(np.where(ready, live + instance.nbytes[v] + instance.scratch[v], np.inf)[None], v)[0]
     total: object = None
     while (now := _total(table)) != total:
         total = now
@@ -124,10 +130,10 @@ def _total(table: Floats) -> tuple[int, float]:
     return int(known.sum()), float(table[known].sum())
 
 
-def plans(task: Task, most_runs: int) -> Iterator[Again]:
-    """Every plan with at most so many operations run again, for tasks of a few operations."""
-    loose = [v for v in range(task.turn) if not task.must_save[v] and not task.stays[v]]
-    places = range(task.count - task.turn)
+def plans(instance: Instance, most_runs: int) -> Iterator[Recomputations]:
+    """Every plan with at most so many operations run again, for instances of a few operations."""
+    loose = [v for v in range(instance.boundary) if not instance.must_save[v] and not instance.stays[v]]
+    places = range(instance.count - instance.boundary)
     for runs in range(most_runs + 1):
         for what in product(loose, repeat=runs):
             for where in product(places, repeat=runs):
@@ -135,8 +141,9 @@ def plans(task: Task, most_runs: int) -> Iterator[Again]:
                     yield tuple(tuple(w for w, p in zip(what, where, strict=True) if p == place) for place in places)
 
 
-def best_of_plans(task: Task, budget: int, most_runs: int) -> float:
-    """By trying them all with the replay of `task`."""
+def best_of_plans(instance: Instance, budget: int, most_runs: int) -> float:
+    """By trying them all with the replay of `instance`."""
     return min(
-        (extra_seconds(task, p) for p in plans(task, most_runs) if peak_bytes(task, p) <= budget), default=np.inf
+        (extra_seconds(instance, p) for p in plans(instance, most_runs) if peak_bytes(instance, p) <= budget),
+        default=np.inf,
     )

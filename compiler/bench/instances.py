@@ -30,7 +30,7 @@ from rich.console import Console
 from rich.table import Table
 
 from autockpt.errors import AutockptError, OptionError
-from autockpt.passes.instances import Task, TaskSolution, peak_bytes, plan
+from autockpt.passes.instances import Instance, InstanceSolution, peak_bytes, plan
 
 KB = 1024
 
@@ -47,15 +47,15 @@ class Published:
 
 
 @dataclass(frozen=True)
-class Instance:
+class InstanceFile:
     name: str
-    task: Task
+    instance: Instance
     base: float
     published: tuple[Published, ...]
     """From the largest budget to the smallest."""
 
 
-def load_instance(path: str | Path) -> Instance:
+def load_instance(path: str | Path) -> InstanceFile:
     path = Path(path)
     try:
         fields = json.loads(path.read_text())
@@ -69,7 +69,7 @@ def load_instance(path: str | Path) -> Instance:
         raise InstanceError(f"{path}: {error}") from error
 
 
-def parse_instance(name: str, fields: Any) -> Instance:
+def parse_instance(name: str, fields: Any) -> InstanceFile:
     if not isinstance(fields, Mapping):
         raise InstanceError("an instance is a JSON object with n, edges, mem_kb, cost and loss")
     missing = [field for field in ("n", "edges", "mem_kb", "cost", "loss") if field not in fields]
@@ -81,10 +81,10 @@ def parse_instance(name: str, fields: Any) -> Instance:
         raise InstanceError(f"loss is operation {loss}, but there are only {count}; they are numbered from 0")
     costs = _numbers(fields["cost"], "cost", count)
     nbytes = [round(size * KB) for size in _numbers(fields["mem_kb"], "mem_kb", count)]
-    task = Task.of(costs, nbytes, _reads(fields["edges"], count), loss + 1)
+    instance = Instance.of(costs, nbytes, _reads(fields["edges"], count), loss + 1)
     base = _numbers([fields.get("base", sum(costs))], "base", 1)[0]
     published = [_published(one) for one in _list(fields.get("solutions") or [], "solutions")]
-    return Instance(name, task, base, tuple(sorted(published, key=lambda one: -one.budget_bytes)))
+    return InstanceFile(name, instance, base, tuple(sorted(published, key=lambda one: -one.budget_bytes)))
 
 
 def _reads(edges: Any, count: int) -> list[list[int]]:
@@ -144,7 +144,7 @@ def parse_budgets(given: Sequence[str], peak: int) -> list[int]:
     return budgets
 
 
-def render(instance: Instance, rows: Sequence[PlanRow]) -> Table:
+def render(instance: InstanceFile, rows: Sequence[PlanRow]) -> Table:
     table = Table(title=f"{instance.name}: overhead in % of the step without recomputation")
     for name in ("budget", "share", "overhead", "class bound", "every plan", "gap", "of overhead", "peak", "planned"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -173,7 +173,7 @@ def run_instance(
 ) -> int:
     """Print the table, or JSON to `json_path` (`-`: instead of the table). 1 where some budget has no plan."""
     instance = load_instance(path)
-    peak = peak_bytes(instance.task, instance.task.save_everything)
+    peak = peak_bytes(instance.instance, instance.instance.save_everything)
     rows = bench_plan(instance, parse_budgets(budgets, peak), planner)
     text = json.dumps([row.as_json() for row in rows], indent=1)
     if json_path == "-":
@@ -195,7 +195,7 @@ def _percent(share: float | None) -> str:
     return "" if share is None else "none fits" if not isfinite(share) else f"{100 * share:.2f}"
 
 
-Planner = Callable[[Task, int], TaskSolution]
+Planner = Callable[[Instance, int], InstanceSolution]
 
 _FRACTIONS = (0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
 """Budgets of an instance that brings none."""
@@ -229,14 +229,14 @@ class PlanRow:
         return {name: None if isinstance(v, float) and not isfinite(v) else v for name, v in values.items()}
 
 
-def bench_plan(instance: Instance, budgets: Sequence[int] = (), planner: Planner = plan) -> list[PlanRow]:
+def bench_plan(instance: InstanceFile, budgets: Sequence[int] = (), planner: Planner = plan) -> list[PlanRow]:
     """A row for each budget; by default the published ones, or shares of the peak."""
-    peak = peak_bytes(instance.task, instance.task.save_everything)
+    peak = peak_bytes(instance.instance, instance.instance.save_everything)
     asked = budgets or [one.budget_bytes for one in instance.published] or [int(peak * f) for f in _FRACTIONS]
-    return [_row(instance, budget, peak, planner(instance.task, budget)) for budget in asked]
+    return [_row(instance, budget, peak, planner(instance.instance, budget)) for budget in asked]
 
 
-def _row(instance: Instance, budget: int, peak: int, solution: TaskSolution) -> PlanRow:
+def _row(instance: InstanceFile, budget: int, peak: int, solution: InstanceSolution) -> PlanRow:
     base = instance.base or 1.0
     beside = next((one for one in instance.published if one.budget_bytes == budget), None)
 

@@ -1,19 +1,19 @@
 """TODO"""
 
-from autockpt.passes.instances.astar import TooLarge, exact
-from autockpt.passes.instances.from_graph import task_of
-from autockpt.passes.instances.search import TaskSolution, plan
-from autockpt.passes.instances.task import Task, peak_bytes
+from autockpt.passes.instances.astar import TooLarge, solve_exact
+from autockpt.passes.instances.from_graph import instance_of
+from autockpt.passes.instances.instance import Instance, peak_bytes
+from autockpt.passes.instances.search import InstanceSolution, plan
 from autockpt.passes.instances.to_plan import plan_of, write_plan
 
 __all__ = [
-    "Task",
-    "TaskSolution",
+    "Instance",
+    "InstanceSolution",
     "TooLarge",
-    "exact",
+    "instance_of",
     "peak_bytes",
     "plan",
     "plan_of",
-    "task_of",
+    "solve_exact",
     "write_plan",
 ]

@@ -2,7 +2,7 @@
 
 The energy is the extra seconds plus a price for what is over the budget: the highest excess and the mean excess of a
 stage. The price rises while the temperature falls, so that the search first crosses plans that do not fit and ends
-among those that do. Steps, numbers and their order depend on the task and the seed alone, never on a clock.
+among those that do. Steps, numbers and their order depend on the instance and the seed alone, never on a clock.
 
 Moves of the annealing: pull a run to a stage with what it lacks, drop one with what only it needed, shift one.
 """
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from math import exp, inf
 from random import Random
 
-from autockpt.passes.instances.sequence import Sequence
-from autockpt.passes.instances.task import Again, Task, peak_bytes
+from autockpt.passes.instances.instance import Instance, Recomputations, peak_bytes
+from autockpt.passes.instances.schedule import Sequence
 
 _HOT, _COLD = 1e-2, 1e-4
 """Temperatures, in steps without recomputation."""
@@ -27,18 +27,18 @@ _MEAN = 0.3
 
 @dataclass(frozen=True)
 class Annealed:
-    again: Again | None
+    again: Recomputations | None
     """The fastest plan that fits; None where none was met."""
-    lowest: Again
+    lowest: Recomputations
     """The plan of the lowest peak that was met."""
 
 
-def anneal(task: Task, again: Again, budget_bytes: int, iterations: int, seed: int) -> Annealed:
+def anneal(instance: Instance, again: Recomputations, budget_bytes: int, iterations: int, seed: int) -> Annealed:
     random = Random(seed)
-    state = Sequence(task, again)
+    state = Sequence(instance, again)
     moves = Moves(state, random)
-    step = max(task.step_seconds, 1e-300)
-    price = step / max(peak_bytes(task, task.save_everything), 1)
+    step = max(instance.step_seconds, 1e-300)
+    price = step / max(peak_bytes(instance, instance.save_everything), 1)
     seconds, excess, highest = state.extra_seconds, *_excess(state, budget_bytes)
     best, lowest = (again, seconds) if highest <= 0 else (None, inf), (again, highest)
     for number in range(iterations):
@@ -72,7 +72,7 @@ def _excess(state: Sequence, budget_bytes: int) -> tuple[float, int]:
         return 0.0, highest
     over = state.live[state.live > budget_bytes]
     total = int(over.sum()) - budget_bytes * len(over)
-    return highest + _MEAN * total / (state.grid.turn + 1), highest
+    return highest + _MEAN * total / (state.grid.boundary + 1), highest
 
 
 _DROP, _SHIFT = 0.25, 0.15
@@ -87,7 +87,7 @@ _NEAR = 4
 class Moves:
     def __init__(self, state: Sequence, random: Random) -> None:
         self.state, self.random = state, random
-        self.free = [value for value in range(state.task.turn) if not state.task.once[value]]
+        self.free = [value for value in range(state.instance.boundary) if not state.instance.once[value]]
         self.log: list[tuple[bool, int, int]] = []
         """What the last proposal did: added or removed, value, stage."""
 
@@ -117,7 +117,7 @@ class Moves:
     def _read_stage(self, value: int) -> int:
         """Of a read in the backward; -1 where there is none."""
         reads = self.state.reads[value]
-        first = bisect_left(reads, self.state.grid.turn)
+        first = bisect_left(reads, self.state.grid.boundary)
         count = len(reads) - first
         return self.state.grid.stage(reads[first + int(self.random.random() * count)]) if count else -1
 
@@ -132,7 +132,7 @@ class Moves:
         state.remove(value, stage)
         self.log.append((False, value, stage))
         slot = state.grid.slot(stage, value)
-        for source in state.task.reads[value]:
+        for source in state.instance.reads[value]:
             before, _ = state.neighbours(source, slot)
             if before is not None and not state.is_read(source, before):
                 self._drop(source, before)
@@ -140,7 +140,7 @@ class Moves:
     def _pull(self, value: int, stage: int) -> None:
         """Run the value at the stage, perhaps with inputs that would otherwise be held for long."""
         state = self.state
-        if not 0 <= stage < state.grid.stages or (value, stage) in state.places or state.task.once[value]:
+        if not 0 <= stage < state.grid.stages or (value, stage) in state.places or state.instance.once[value]:
             return
         self._add(value, stage)
         slot = state.grid.slot(stage, value)
@@ -152,6 +152,6 @@ class Moves:
         if not state.is_read(value, stage):
             self._drop(value, stage)
             return
-        for source in state.task.reads[value]:
+        for source in state.instance.reads[value]:
             if state.is_stretched(source, slot) and self.random.random() < _DEEPER:
                 self._pull(source, stage)

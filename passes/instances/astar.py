@@ -1,4 +1,4 @@
-"""The fastest of all plans of a small task, by best-first search (A*: Hart, Nilsson, Raphael 1968).
+"""The fastest of all plans of a small instance, by best-first search (A*: Hart, Nilsson, Raphael 1968).
 
 A state is (operation to run next, set of forward results at hand). All that is missing and that the rest of the
 backward reads, or that is read to make what is missing, runs at least once more. These seconds are added to a state at
@@ -18,17 +18,16 @@ from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 from math import inf
 
-from autockpt.passes.instances.moments import moments, useful_until
-from autockpt.passes.instances.task import Again, Task
+from autockpt.passes.instances.instance import Instance, Recomputations, moments, useful_until
 
 
 class TooLarge(Exception):
     """More states than allowed: take another planner."""
 
 
-def exact(task: Task, budget_bytes: int, most_states: int = 200_000) -> Again | None:
+def solve_exact(instance: Instance, budget_bytes: int, most_states: int = 200_000) -> Recomputations | None:
     """The operations to run again for the least extra seconds within the budget; None where no plan fits."""
-    states = States(task, budget_bytes)
+    states = States(instance, budget_bytes)
     if states.is_hopeless():
         return None
     start = 0, 0
@@ -40,11 +39,11 @@ def exact(task: Task, budget_bytes: int, most_states: int = 200_000) -> Again | 
         _, _, _, seconds, state = heappop(queue)
         if state in done:
             continue
-        if state[0] == task.count:
-            return _again(task, state, parents)
+        if state[0] == instance.count:
+            return _again(instance, state, parents)
         done.add(state)
         if len(done) > most_states:
-            raise TooLarge(f"no proof after {most_states} states of {task.turn} forward values")
+            raise TooLarge(f"no proof after {most_states} states of {instance.boundary} forward values")
         for after, operation in states.moves(state):
             total = seconds + (states.costs[operation] if operation >= 0 else 0.0)
             estimate = total + states.least_seconds(*after)
@@ -56,12 +55,12 @@ def exact(task: Task, budget_bytes: int, most_states: int = 200_000) -> Again | 
     return None
 
 
-def _again(task: Task, state: State, parents: dict[State, tuple[State, int]]) -> Again:
-    runs: list[list[int]] = [[] for _ in task.save_everything]
+def _again(instance: Instance, state: State, parents: dict[State, tuple[State, int]]) -> Recomputations:
+    runs: list[list[int]] = [[] for _ in instance.save_everything]
     while state in parents:
         before, operation = parents[state]
         if operation >= 0:
-            runs[before[0] - task.turn].append(operation)
+            runs[before[0] - instance.boundary].append(operation)
         state = before
     return tuple(tuple(reversed(more)) for more in runs)
 
@@ -71,44 +70,46 @@ State = tuple[int, int]
 
 
 class States:
-    def __init__(self, task: Task, budget_bytes: int) -> None:
-        turn = task.turn
-        live = moments(task)
-        self._turn = turn
-        loose = _mask(v for v in range(turn) if not task.stays[v])
-        self.costs = [inf if task.must_save[v] else float(task.costs[v]) for v in range(turn)]
-        self._nbytes = task.nbytes[:turn].tolist()
-        self._reads = [_mask(v for v in sources if v < turn) & loose for sources in task.reads]
-        until = useful_until(task)
-        self._useful = [_mask(v for v in range(turn) if until[v] >= at) for at in range(turn, task.count + 1)]
+    def __init__(self, instance: Instance, budget_bytes: int) -> None:
+        boundary = instance.boundary
+        live = moments(instance)
+        self._boundary = boundary
+        loose = _mask(v for v in range(boundary) if not instance.stays[v])
+        self.costs = [inf if instance.must_save[v] else float(instance.costs[v]) for v in range(boundary)]
+        self._nbytes = instance.nbytes[:boundary].tolist()
+        self._reads = [_mask(v for v in sources if v < boundary) & loose for sources in instance.reads]
+        until = useful_until(instance)
+        self._useful = [
+            _mask(v for v in range(boundary) if until[v] >= at) for at in range(boundary, instance.count + 1)
+        ]
         self._forward_room = [budget_bytes - int(b) for b in live.during_forward]
         self._backward_room = [budget_bytes - int(b) for b in live.during_backward]
         self._again_room = [budget_bytes - int(b) for b in live.before_backward]
-        self._again_bytes = (task.nbytes + task.scratch)[:turn].tolist()
-        self._past = [_mask(v for v in range(t) if live.last_forward_read[v] < t) & loose for t in range(turn)]
-        self._needed = [0] * (task.count - turn + 1)
-        for number in range(task.count - 1, turn - 1, -1):
-            self._needed[number - turn] = self._needed[number - turn + 1] | self._reads[number]
+        self._again_bytes = (instance.nbytes + instance.scratch)[:boundary].tolist()
+        self._past = [_mask(v for v in range(t) if live.last_forward_read[v] < t) & loose for t in range(boundary)]
+        self._needed = [0] * (instance.count - boundary + 1)
+        for number in range(instance.count - 1, boundary - 1, -1):
+            self._needed[number - boundary] = self._needed[number - boundary + 1] | self._reads[number]
         self._weights: dict[int, int] = {0: 0}
         self._missing: dict[State, float] = {}
 
     def is_hopeless(self) -> bool:
         """Whether some operation does not fit even alone with what it reads and what lives in any plan."""
-        reads = self._reads[self._turn :]
+        reads = self._reads[self._boundary :]
         alone = any(room < self._weight(mask) for room, mask in zip(self._backward_room, reads, strict=True))
         return alone or min(self._forward_room, default=0) < 0
 
     def moves(self, state: State) -> Iterator[tuple[State, int]]:
         """What can follow, and the forward operation that runs again for it, or -1."""
         position, held = state
-        turn = self._turn
-        if position < turn:
+        boundary = self._boundary
+        if position < boundary:
             new = (1 << position) & self._useful[0]
             past = held & self._past[position]
             for dropped in self._drops(past, self._forward_room[position]):
                 yield (position + 1, held & ~dropped | new), -1
             return
-        number = position - turn
+        number = position - boundary
         reads = self._reads[position]
         if not reads & ~held:
             room = self._backward_room[number] - self._weight(reads)
@@ -146,12 +147,12 @@ class States:
 
     def least_seconds(self, position: int, held: int) -> float:
         """Of all that is missing and needed, each once; in the forward, what is not yet made is not missing."""
-        turn = self._turn
-        if position < turn:
+        boundary = self._boundary
+        if position < boundary:
             held |= -1 << position
-        key = max(position, turn), held
+        key = max(position, boundary), held
         if key not in self._missing:
-            needed = self._needed[max(position - turn, 0)] & ~held
+            needed = self._needed[max(position - boundary, 0)] & ~held
             seconds = 0.0
             while needed and seconds < inf:
                 value = needed.bit_length() - 1

@@ -1,10 +1,10 @@
-"""Seconds of recomputation that no plan of a task can do without: see `stages` for the rows that hold for all plans.
+"""Seconds of recomputation that no plan of a instance can do without: see `stages` for the rows that hold for all plans.
 
 For any y >= 0, and columns x between 0 and 1, `A x >= b` gives
 
     c x  >=  b y + sum over columns of min(0, c - A'y)
 
-so whatever a solver returns as duals, the sum on the right is a bound, and it is what counts here. For small tasks the
+so whatever a solver returns as duals, the sum on the right is a bound, and it is what counts here. For small instances the
 program in whole numbers is higher still; its bound is the solver's word, taken less its tolerance.
 """
 
@@ -17,9 +17,8 @@ from math import inf
 import numpy as np
 
 from autockpt.passes.graph import Floats
-from autockpt.passes.instances.moments import moments
-from autockpt.passes.instances.stage_rows import stage_rows
-from autockpt.passes.instances.task import Task
+from autockpt.passes.instances.instance import Instance, moments
+from autockpt.passes.instances.stage_constraints import stage_rows
 from autockpt.passes.intervals import StageRows, solve_duals, solve_whole, weak_bound
 
 _TOLERANCE = 1e-6
@@ -29,37 +28,40 @@ _LONG = 2_500
 
 
 def every_plan_bound(
-    task: Task, budget_bytes: int, most_columns: int = 20_000, whole_columns: int = 800, most_nodes: int = 30
+    instance: Instance, budget_bytes: int, most_columns: int = 20_000, whole_columns: int = 800, most_nodes: int = 30
 ) -> float:
     """No plan within the budget recomputes for less; infinite where it is proven that none fits.
 
     In shares with about `most_columns`, and in whole numbers, which take longer, with about `whole_columns`.
     """
-    unit = max(float(task.costs[: task.turn].mean()), 1e-30) if task.turn else 1.0
-    rows = _rows(task, budget_bytes, most_columns)
+    unit = max(float(instance.costs[: instance.boundary].mean()), 1e-30) if instance.boundary else 1.0
+    rows = _rows(instance, budget_bytes, most_columns)
     if rows is None:
         return inf
     bound = _linear_bound(rows, np.array(rows.seconds) / unit)
-    fewer = _rows(task, budget_bytes, whole_columns)
+    fewer = _rows(instance, budget_bytes, whole_columns)
     if 0.0 < bound < inf and fewer is not None and len(fewer.seconds) <= 2 * whole_columns:
         whole = solve_whole(fewer, np.array(fewer.seconds) / unit, most_nodes)
         bound = max(bound, whole - _TOLERANCE * max(whole, 1.0) if whole < inf else inf)
     return bound * unit
 
 
-def _rows(task: Task, budget_bytes: int, columns: int) -> StageRows | None:
-    values = max(task.turn, 1)
-    stages = min(max(columns // (2 * values), 1), task.count - task.turn) if values < _LONG else 1
-    return stage_rows(task, budget_bytes, _starts(task, stages), with_again=stages * values * values <= 100_000)
+def _rows(instance: Instance, budget_bytes: int, columns: int) -> StageRows | None:
+    values = max(instance.boundary, 1)
+    stages = min(max(columns // (2 * values), 1), instance.count - instance.boundary) if values < _LONG else 1
+    return stage_rows(instance, budget_bytes, _starts(instance, stages), with_again=stages * values * values <= 100_000)
 
 
-def _starts(task: Task, stages: int) -> list[int]:
+def _starts(instance: Instance, stages: int) -> list[int]:
     """Of about equal length, each beginning after the fullest moment that is near."""
-    read = [sum(int(task.nbytes[v]) for v in sources if v < task.turn) for sources in task.reads[task.turn :]]
-    live = moments(task).during_backward + np.array(read, dtype=np.int64)
-    edges = np.linspace(0, task.count - task.turn - 1, stages).astype(int).tolist()
+    read = [
+        sum(int(instance.nbytes[v]) for v in sources if v < instance.boundary)
+        for sources in instance.reads[instance.boundary :]
+    ]
+    live = moments(instance).during_backward + np.array(read, dtype=np.int64)
+    edges = np.linspace(0, instance.count - instance.boundary - 1, stages).astype(int).tolist()
     fullest = {low + int(np.argmax(live[low:high])) for low, high in pairwise(edges) if low < high}
-    return [task.turn, *sorted(task.turn + moment + 1 for moment in fullest)]
+    return [instance.boundary, *sorted(instance.boundary + moment + 1 for moment in fullest)]
 
 
 def _linear_bound(rows: StageRows, costs: Floats) -> float:

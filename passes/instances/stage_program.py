@@ -19,13 +19,15 @@ it, which is never more than the next slot where something runs, so the peak ove
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from autockpt.passes.graph import Booleans, Floats, Integers
-from autockpt.passes.instances.task import Again, Task
-from autockpt.passes.intervals import Program, Rows
+from autockpt.passes.instances.instance import Instance, Recomputations, extra_seconds, peak_bytes
+from autockpt.passes.instances.schedule import Grid
+from autockpt.passes.intervals import Program, Rows, solve_linear, solve_mixed
 
 Candidates = tuple[tuple[int, ...], ...]
 """For each forward operation the stages at which it may run again."""
@@ -35,7 +37,7 @@ Candidates = tuple[tuple[int, ...], ...]
 class StageProgram:
     """The program while it is written down."""
 
-    task: Task
+    instance: Instance
     grid: Grid
     stages: Candidates
     cost: list[float] = field(default_factory=list)
@@ -47,26 +49,26 @@ class StageProgram:
     @property
     def scale(self) -> float:
         """A power of two, so that whole costs stay whole to the solver."""
-        most = float(self.task.costs[: self.task.turn].max(initial=0.0))
+        most = float(self.instance.costs[: self.instance.boundary].max(initial=0.0))
         return float(2.0 ** np.round(np.log2(1e3 / most))) if most > 0 else 1.0
 
     def pose(self, budget_bytes: int) -> Program:
         for value, stages in enumerate(self.stages):
             for stage in stages:
-                self.runs[value, stage] = self._variable(float(self.task.costs[value]) * self.scale)
-        for value in range(self.task.turn):
+                self.runs[value, stage] = self._variable(float(self.instance.costs[value]) * self.scale)
+        for value in range(self.instance.boundary):
             self._forward_value(value)
-        for value in range(self.task.turn, self.task.count):
-            ends = [self.grid.home(reader) for reader in self.task.readers[value]]
-            last = self.grid.size - 1 if self.task.stays[value] else max(ends, default=0)
+        for value in range(self.instance.boundary, self.instance.count):
+            ends = [self.grid.home(reader) for reader in self.instance.readers[value]]
+            last = self.grid.size - 1 if self.instance.stays[value] else max(ends, default=0)
             home = self.grid.home(value)
-            self.spans.append((-1, int(self.task.nbytes[value]), home, max(home, last)))
-        for value in range(self.task.count):
-            self.spans.append((-1, int(self.task.scratch[value]), self.grid.home(value), self.grid.home(value)))
+            self.spans.append((-1, int(self.instance.nbytes[value]), home, max(home, last)))
+        for value in range(self.instance.count):
+            self.spans.append((-1, int(self.instance.scratch[value]), self.grid.home(value), self.grid.home(value)))
         self._memory(budget_bytes)
         return Program(np.array(self.cost), np.zeros(len(self.cost)), np.ones(len(self.cost)), self.rows)
 
-    def read_off(self, values: Floats) -> Again:
+    def read_off(self, values: Floats) -> Recomputations:
         again: list[list[int]] = [[] for _ in range(self.grid.stages)]
         for (value, stage), variable in self.runs.items():
             if values[variable] > 0.5:
@@ -78,8 +80,8 @@ class StageProgram:
         return len(self.cost) - 1
 
     def _forward_value(self, value: int) -> None:
-        nbytes, turn = int(self.task.nbytes[value]), self.task.turn
-        last = max([value, *(reader for reader in self.task.readers[value] if reader < turn)])
+        nbytes, boundary = int(self.instance.nbytes[value]), self.instance.boundary
+        last = max([value, *(reader for reader in self.instance.readers[value] if reader < boundary)])
         self.spans.append((-1, nbytes, value, last))
         held, made = -1, -1
         for slot, run, reader in self._events(value):
@@ -90,17 +92,17 @@ class StageProgram:
                 self._read(held, run)
             made, last = (run, slot) if reader == value else (-1, slot)
             if made >= 0:
-                self.spans.append((made, nbytes + int(self.task.scratch[value]), slot, slot))
+                self.spans.append((made, nbytes + int(self.instance.scratch[value]), slot, slot))
 
     def _events(self, value: int) -> list[tuple[int, int, int]]:
         """Slot, variable of the run there (-1: it runs anyway) and the operation that runs, in order."""
         events = [(self.grid.slot(t, value), self.runs[value, t], value) for t in self.stages[value]]
-        for reader in self.task.readers[value]:
-            if reader >= self.task.turn:
+        for reader in self.instance.readers[value]:
+            if reader >= self.instance.boundary:
                 events.append((self.grid.home(reader), -1, reader))
             else:
                 events += [(self.grid.slot(t, reader), self.runs[reader, t], reader) for t in self.stages[reader]]
-        if self.task.stays[value]:
+        if self.instance.stays[value]:
             events.append((self.grid.size, -1, -1))
         return sorted(events)
 
@@ -116,7 +118,7 @@ class StageProgram:
 
     def _memory(self, budget_bytes: int) -> None:
         """A row for each slot where something may run, but those that cannot be full."""
-        used = {self.grid.home(operation) for operation in range(self.task.count)}
+        used = {self.grid.home(operation) for operation in range(self.instance.count)}
         slots = np.array(sorted(used | {self.grid.slot(t, v) for v, t in self.runs}))
         variable, nbytes, begin, end = np.array(self.spans, dtype=np.int64).T
         first, past = np.searchsorted(slots, begin), np.searchsorted(slots, end, side="right")
@@ -148,26 +150,42 @@ def _implied(line: Integers, column: Integers, room: Floats) -> Booleans:
     return implied
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
-    turn: int
-    stages: int
+@dataclass(frozen=True)
+class StageAnswer:
+    again: Recomputations | None
+    """None where nothing better than what was given was found."""
+    proven: bool
+    """No plan with these candidates is better."""
+    timed_out: bool
 
-    @staticmethod
-    def of(task: Task) -> Grid:
-        return Grid(task.turn, task.count - task.turn)
 
-    @property
-    def size(self) -> int:
-        return self.turn + self.stages * (self.turn + 1)
+def candidates(instance: Instance, reach: int, plans: Iterable[Recomputations] = ()) -> Candidates:
+    """Stages of backward reads up to `reach` readers away, and every run of `plans`."""
+    boundary = instance.boundary
+    found = [{reader - boundary for reader in readers if reader >= boundary} for readers in instance.readers[:boundary]]
+    for _ in range(reach):
+        found = [own.union(*(found[r] for r in instance.readers[v] if r < boundary)) for v, own in enumerate(found)]
+    for again in plans:
+        for stage, more in enumerate(again):
+            for value in more:
+                found[value].add(stage)
+    return tuple(() if instance.once[v] else tuple(sorted(stages)) for v, stages in enumerate(found))
 
-    def slot(self, stage: int, operation: int) -> int:
-        return self.turn + stage * (self.turn + 1) + operation
 
-    def home(self, operation: int) -> int:
-        """Where the operation runs for the first time."""
-        return operation if operation < self.turn else self.slot(operation - self.turn, self.turn)
-
-    def stage(self, slot: int) -> int:
-        """-1 in the forward; `stages` at the end of the step."""
-        return (slot - self.turn) // (self.turn + 1)
+def solve_stages(
+    instance: Instance, budget_bytes: int, stages: Candidates, limit_seconds: float, below_seconds: float = np.inf
+) -> StageAnswer:
+    """The cheapest plan that fits and costs less than `below_seconds`."""
+    posed = StageProgram(instance, Grid.of(instance), stages)
+    program = posed.pose(budget_bytes)
+    relaxed = solve_linear(program)
+    if relaxed is None or relaxed.objective >= below_seconds * posed.scale:
+        return StageAnswer(None, True, False)
+    if np.isfinite(below_seconds):
+        program = program.fixed_by(relaxed, below_seconds * posed.scale)
+    mixed = solve_mixed(program, limit_seconds)
+    again = None if mixed.values is None else posed.read_off(mixed.values)
+    # The solver's tolerance could leave a plan a few bytes over: only the replay decides.
+    if again is None or peak_bytes(instance, again) > budget_bytes or extra_seconds(instance, again) >= below_seconds:
+        return StageAnswer(None, not mixed.timed_out, mixed.timed_out)
+    return StageAnswer(again, mixed.proven, mixed.timed_out)

@@ -1,4 +1,4 @@
-"""From what a task runs again back to a plan: saved is what the backward reads before it makes it, if it ever does."""
+"""From what a instance runs again back to a plan: saved is what the backward reads before it makes it, if it ever does."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 
 from autockpt.passes.graph import Kind, Role
 from autockpt.passes.instances.from_graph import Naming
-from autockpt.passes.instances.task import Again
+from autockpt.passes.instances.instance import Recomputations
 from autockpt.passes.problem import Plan, Problem
 
 
-def plan_of(problem: Problem, naming: Naming, again: Again) -> Plan:
+def plan_of(problem: Problem, naming: Naming, again: Recomputations) -> Plan:
     """Views are taken anew of every new storage, just before they are read."""
     writer = _Writer(problem)
     for number, more in enumerate(again):
-        for operation in (*more, naming.turn + number):
+        for operation in (*more, naming.boundary + number):
             writer.run(naming.names[operation])
     writer.fetch(problem.graph.backward_outputs)
     return Plan(frozenset(writer.saved), tuple(writer.backward))

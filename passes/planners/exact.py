@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autockpt.passes.graph import Kind, Role, Value
-from autockpt.passes.instances import TooLarge, exact, peak_bytes, plan_of, task_of
+from autockpt.passes.instances import TooLarge, instance_of, peak_bytes, plan_of, solve_exact
 from autockpt.passes.problem import Lowering, Plan, Problem
 
 _MOST = 14
@@ -21,7 +21,7 @@ _STATES = 50_000
 class SmallSearch:
     def __init__(self, problem: Problem, order: Sequence[str]) -> None:
         self._problem = problem
-        self._task, self._naming = task_of(problem, order)
+        self._task, self._naming = instance_of(problem, order)
         self._graph_input_bytes = problem.static_bytes
 
     @staticmethod
@@ -35,12 +35,12 @@ class SmallSearch:
         if large or rough or problem.lowering is not Lowering.EAGER or problem.margin:
             return None
         search = SmallSearch(problem, order)
-        return search if search._task.turn <= _MOST else None
+        return search if search._task.boundary <= _MOST else None
 
     def __call__(self, budget_bytes: int) -> tuple[Plan | None, bool]:
         """The fastest plan that fits, if there is one, and whether that is proven."""
         try:
-            again = exact(self._task, budget_bytes - self._graph_input_bytes, _STATES)
+            again = solve_exact(self._task, budget_bytes - self._graph_input_bytes, _STATES)
         except TooLarge:
             return None, False
         return (plan_of(self._problem, self._naming, again) if again is not None else None), True
@@ -52,7 +52,7 @@ class SmallSearch:
         while low < high:
             middle = (low + high) // 2
             try:
-                again = exact(self._task, middle - self._graph_input_bytes, _STATES)
+                again = solve_exact(self._task, middle - self._graph_input_bytes, _STATES)
             except TooLarge:
                 return None
             if again is None:

@@ -18,7 +18,7 @@ from autockpt.bench.instances import (
 )
 from autockpt.cli import main
 from autockpt.errors import OptionError
-from autockpt.passes.instances.task import peak_bytes
+from autockpt.passes.instances.instance import peak_bytes
 
 
 def fields(**changes: Any) -> dict[str, Any]:
@@ -31,11 +31,11 @@ def fields(**changes: Any) -> dict[str, Any]:
 def test_an_instance_becomes_a_task() -> None:
     instance = parse_instance("chain", fields())
 
-    assert instance.task.turn == 3
-    assert instance.task.reads[4] == (1, 3)
-    assert instance.task.nbytes.tolist() == [8192, 8192, 8192, 1024, 1024, 1024, 0]
+    assert instance.instance.boundary == 3
+    assert instance.instance.reads[4] == (1, 3)
+    assert instance.instance.nbytes.tolist() == [8192, 8192, 8192, 1024, 1024, 1024, 0]
     assert instance.base == 10.0
-    assert peak_bytes(instance.task, instance.task.save_everything) == 25 * 1024
+    assert peak_bytes(instance.instance, instance.instance.save_everything) == 25 * 1024
 
 
 def test_published_budgets_run_from_large_to_small() -> None:

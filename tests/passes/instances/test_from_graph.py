@@ -1,4 +1,4 @@
-"""A graph, the task made of it, and the plan made of what the task runs again: they agree on bytes and seconds."""
+"""A graph, the instance made of it, and the plan made of what the instance runs again: they agree on bytes and seconds."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterator
 import pytest
 import torch
 from graphs import UNIT, joint, problem, random_problem, value
-from random_tasks import sketch
+from random_instances import sketch
 from traced import joint_of
 
 from autockpt.inductor.aot import read_joint
 from autockpt.passes.forecast.simulator import Simulator
 from autockpt.passes.graph.joint import JointGraph, Kind, Role, Trait, Value
-from autockpt.passes.instances.astar import exact
-from autockpt.passes.instances.from_graph import task_of
-from autockpt.passes.instances.task import Again, Task, extra_seconds, peak_bytes
+from autockpt.passes.instances.astar import solve_exact
+from autockpt.passes.instances.from_graph import instance_of
+from autockpt.passes.instances.instance import Instance, Recomputations, extra_seconds, peak_bytes
 from autockpt.passes.instances.to_plan import plan_of
 from autockpt.passes.planners.schedule import leaves_first, traced_order
 from autockpt.passes.problem.must_save import find_must_save
@@ -24,30 +24,32 @@ from autockpt.passes.problem.plan import Lowering, Problem
 from autockpt.passes.problem.verify import verify
 
 
-def some_plans(task: Task, seed: int) -> Iterator[Again]:
+def some_plans(instance: Instance, seed: int) -> Iterator[Recomputations]:
     """Nothing again, anything again anywhere, and the best for some budgets."""
     dice = random.Random(seed)
-    loose = [v for v in range(task.turn) if not task.must_save[v]]
-    yield task.save_everything
+    loose = [v for v in range(instance.boundary) if not instance.must_save[v]]
+    yield instance.save_everything
     for _ in range(4):
-        yield tuple(tuple(dice.sample(loose, min(len(loose), dice.choice([0, 0, 1, 2])))) for _ in task.save_everything)
-    if task.turn < 14:
-        most = peak_bytes(task, task.save_everything)
+        yield tuple(
+            tuple(dice.sample(loose, min(len(loose), dice.choice([0, 0, 1, 2])))) for _ in instance.save_everything
+        )
+    if instance.boundary < 14:
+        most = peak_bytes(instance, instance.save_everything)
         for budget in (most * 9 // 10, most * 3 // 4):
-            if (again := exact(task, budget)) is not None:
+            if (again := solve_exact(instance, budget)) is not None:
                 yield again
 
 
 def excess(asked: Problem, order: tuple[str, ...], seed: int = 0) -> set[int]:
-    """What the task counts beyond the forecast, over some plans."""
-    task, naming = task_of(asked, order)
+    """What the instance counts beyond the forecast, over some plans."""
+    instance, naming = instance_of(asked, order)
     simulator = Simulator(asked)
     base = asked.static_bytes
     found = set()
-    for again in some_plans(task, seed):
+    for again in some_plans(instance, seed):
         plan = plan_of(asked, naming, again)
         verify(asked, plan)
-        found.add(peak_bytes(task, again) + base - simulator.peak_bytes(plan))
+        found.add(peak_bytes(instance, again) + base - simulator.peak_bytes(plan))
     return found
 
 
@@ -61,18 +63,18 @@ def test_task_and_forecast_count_the_same_bytes(seeds: range) -> None:
 def test_task_and_forecast_count_the_same_seconds(seeds: range) -> None:
     for seed in seeds:
         asked = sketch(seed).problem
-        task, naming = task_of(asked, traced_order(asked.graph))
-        for again in some_plans(task, seed):
+        instance, naming = instance_of(asked, traced_order(asked.graph))
+        for again in some_plans(instance, seed):
             plan = plan_of(asked, naming, again)
-            assert Simulator(asked).recompute_seconds(plan) == pytest.approx(extra_seconds(task, again))
+            assert Simulator(asked).recompute_seconds(plan) == pytest.approx(extra_seconds(instance, again))
 
 
 def test_the_way_there_and_back_gives_the_task_that_was_drawn(seeds: range) -> None:
     for seed in seeds:
         drawn = sketch(seed)
-        task, _ = task_of(drawn.problem, traced_order(drawn.problem.graph))
-        assert task.turn == drawn.turn + 1  # The tangents are one more.
-        assert task.nbytes.tolist() == [*drawn.nbytes[: drawn.turn], 2, *drawn.nbytes[drawn.turn :]]
+        instance, _ = instance_of(drawn.problem, traced_order(drawn.problem.graph))
+        assert instance.boundary == drawn.boundary + 1  # The tangents are one more.
+        assert instance.nbytes.tolist() == [*drawn.nbytes[: drawn.boundary], 2, *drawn.nbytes[drawn.boundary :]]
 
 
 def framed(*values: Value, outputs: list[str], grads: list[str]) -> JointGraph:
@@ -92,7 +94,7 @@ def test_a_view_is_taken_anew_of_a_new_storage() -> None:
         grads=["b2"],
     )
     asked = problem(graph)
-    _, naming = task_of(asked, traced_order(graph))
+    _, naming = instance_of(asked, traced_order(graph))
     assert naming.names == (("f",), ("loss",), (), ("b1",), ("b2",))
     saved, remade = (plan_of(asked, naming, again) for again in (((), ()), ((), (0,))))
     assert (saved.saved, saved.backward) == ({"f"}, ("v", "b1", "b2"))
@@ -121,7 +123,7 @@ def test_results_of_an_operation_that_runs_once_are_held_one_by_one() -> None:
 
 def test_results_of_an_operation_that_may_run_again_are_held_together() -> None:
     asked = dropout(must_save=False)
-    _, naming = task_of(asked, ("b1",))
+    _, naming = instance_of(asked, ("b1",))
     assert ("d", "out", "mask") in naming.names
     assert all(0 <= more <= 4 * UNIT for more in excess(asked, ("b1",)))
 
@@ -138,7 +140,7 @@ def test_what_may_not_cross_is_made_in_the_backward() -> None:
         grads=["b2"],
     )
     asked = problem(graph)
-    _, naming = task_of(asked, traced_order(graph))
+    _, naming = instance_of(asked, traced_order(graph))
     assert naming.names == (("f",), ("g",), ("loss",), (), ("g",), ("b1",), ("late",), ("b2",))
     assert excess(asked, traced_order(graph)) == {0}
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from autockpt.passes.graph.arrays import Booleans, Floats
+from autockpt.passes.instances.instance import Instance, extra_seconds, peak_bytes
 from autockpt.passes.instances.intervals import interval_plan, just_in_time, pose_intervals, unavoidable_bytes
-from autockpt.passes.instances.task import Task, extra_seconds, peak_bytes
 from autockpt.passes.intervals.program import lp_bound, solve
 from autockpt.passes.intervals.values import Intervals
 
@@ -111,11 +111,11 @@ def test_gaps_that_share_no_turn_are_refused() -> None:
         solve(apart, np.ones(7), limit_seconds=1.0)
 
 
-def chain(length: int) -> Task:
+def chain(length: int) -> Instance:
     """f0 -> f1 -> ..; the backward goes back along it and each of its operations reads its forward twin."""
     reads = [[v - 1] if v else [] for v in range(length)]
     reads += [[length - 1 - back] + ([length + back - 1] if back else []) for back in range(length)]
-    return Task.of([1.0] * (2 * length), [8] * length + [1] * length, reads, turn=length)
+    return Instance.of([1.0] * (2 * length), [8] * length + [1] * length, reads, boundary=length)
 
 
 def test_gaps_run_from_the_last_forward_to_the_first_backward_read() -> None:
@@ -150,7 +150,7 @@ def test_no_plan_of_the_class_is_faster_than_the_bound(seed: int) -> None:
     random = Random(seed)
     reads = [sorted({random.randrange(v) for _ in range(random.randrange(1, 3))}) if v else [] for v in range(6)]
     reads += [sorted({random.randrange(6), *([5 + back] if back else [])}) for back in range(5)]
-    task = Task.of([random.randrange(6) for _ in reads], [random.randrange(9) for _ in reads], reads, turn=6)
+    task = Instance.of([random.randrange(6) for _ in reads], [random.randrange(9) for _ in reads], reads, boundary=6)
     plans = [just_in_time(task, np.array(chosen)) for chosen in product((False, True), repeat=6)]
     for budget in sorted({peak_bytes(task, again) for again in plans}):
         fitting = [extra_seconds(task, again) for again in plans if peak_bytes(task, again) <= budget]

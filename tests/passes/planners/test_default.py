@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import optima, telling_budgets
-from random_tasks import sketch
+from random_instances import sketch
 
-from autockpt.passes.instances.from_graph import task_of
+from autockpt.passes.instances.from_graph import instance_of
 from autockpt.passes.planners.frontier import Frontier
 from autockpt.passes.planners.schedule import leaves_first
 from autockpt.passes.problem.plan import Problem
@@ -23,11 +23,11 @@ class Asked:
 
     def __init__(self, seed: int) -> None:
         self.problem: Problem = sketch(seed).problem
-        self.task, _ = task_of(self.problem, leaves_first(self.problem.graph))
+        self.instance, _ = instance_of(self.problem, leaves_first(self.problem.graph))
         given = self.problem.static_bytes
-        here = telling_budgets(self.task)
+        here = telling_budgets(self.instance)
         self.budgets = [budget + given for budget in here]
-        self.optima = optima(self.task, here)
+        self.optima = optima(self.instance, here)
         self.step = sum(self.problem.seconds.values())
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import inf
 
 from graphs import chain, problem
-from random_tasks import sketch
+from random_instances import sketch
 
 from autockpt.passes.forecast.simulator import Simulator
 from autockpt.passes.instances.to_plan import write_plan

@@ -14,7 +14,7 @@ import numpy as np
 from graphs import joint, problem, value
 
 from autockpt.passes.graph.joint import Kind, Role
-from autockpt.passes.instances.task import Task
+from autockpt.passes.instances.instance import Instance
 from autockpt.passes.problem.plan import Problem
 
 Reads = list[list[int]]
@@ -57,30 +57,30 @@ class Sketch:
     reads: list[list[int]]
     nbytes: list[int]
     costs: list[int]
-    turn: int
+    boundary: int
     must_save: list[int]
     stays: list[int]
     scratch: list[int]
 
     @property
-    def task(self) -> Task:
-        task = Task.of(self.costs, self.nbytes, self.reads, self.turn, self.must_save, self.stays)
-        return replace(task, scratch=np.array(self.scratch, dtype=np.int64))
+    def instance(self) -> Instance:
+        instance = Instance.of(self.costs, self.nbytes, self.reads, self.boundary, self.must_save, self.stays)
+        return replace(instance, scratch=np.array(self.scratch, dtype=np.int64))
 
     @property
     def problem(self) -> Problem:
-        """The same step as a joint graph, with the tangent that a task has no need for."""
-        names = [f"f{i}" if i < self.turn else f"b{i}" for i in range(len(self.reads))]
+        """The same step as a joint graph, with the tangent that a instance has no need for."""
+        names = [f"f{i}" if i < self.boundary else f"b{i}" for i in range(len(self.reads))]
         values = [value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT, nbytes=3)]
-        for i in range(self.turn):
+        for i in range(self.boundary):
             inputs = [names[j] for j in self.reads[i]] or ["x"]
             values.append(value(names[i], *inputs, nbytes=self.nbytes[i]))
         values.append(value("t", role=Role.TANGENT, kind=Kind.GRAPH_INPUT, nbytes=2))
-        for i in range(self.turn, len(self.reads)):
+        for i in range(self.boundary, len(self.reads)):
             inputs = ["t", *(names[j] for j in self.reads[i])]
             values.append(value(names[i], *inputs, role=Role.BACKWARD, nbytes=self.nbytes[i]))
-        ends = [names[i] for i in self.stays if i < self.turn]
-        grads = [names[i] for i in self.stays if i >= self.turn]
+        ends = [names[i] for i in self.stays if i < self.boundary]
+        grads = [names[i] for i in self.stays if i >= self.boundary]
         seconds = {name: float(cost) for name, cost in zip(names, self.costs, strict=True)}
         must_save = {names[i]: "for the test" for i in self.must_save}
         workspace = {name: nbytes for name, nbytes in zip(names, self.scratch, strict=True) if nbytes}
@@ -110,7 +110,7 @@ def sketch(seed: int, most_values: int = 12, least_values: int = 3) -> Sketch:
         reads=reads,
         nbytes=[_size(dice, most if i not in stays else 1) for i in range(len(reads))],
         costs=[dice.randint(1, 9) for _ in reads],
-        turn=count,
+        boundary=count,
         must_save=[i for i in range(count) if i == count - 1 or dice.random() < 0.06],
         stays=stays,
         scratch=[_size(dice, most) if scratchy and dice.random() < 0.3 else 0 for _ in reads],

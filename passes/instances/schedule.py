@@ -8,33 +8,33 @@ and of its inputs, each by one range of slots of the `Grid`.
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import dataclass
 
 import numpy as np
 
-from autockpt.passes.instances.stage_program import Grid
-from autockpt.passes.instances.task import Again, Task
+from autockpt.passes.instances.instance import Instance, Recomputations
 
 _NEVER = 1 << 60
 
 
 class Sequence:
-    def __init__(self, task: Task, again: Again) -> None:
-        self.task, self.grid = task, Grid.of(task)
-        self.costs, self.nbytes = task.costs.tolist(), task.nbytes.tolist()
-        self.scratch = task.scratch.tolist()
+    def __init__(self, instance: Instance, again: Recomputations) -> None:
+        self.instance, self.grid = instance, Grid.of(instance)
+        self.costs, self.nbytes = instance.costs.tolist(), instance.nbytes.tolist()
+        self.scratch = instance.scratch.tolist()
         self.live = np.zeros(self.grid.size + 1, dtype=np.int64)
         """The last slot stands for the end of the step."""
-        self.makes = [[self.grid.home(operation)] for operation in range(task.count)]
-        self.reads: list[list[int]] = [[] for _ in range(task.count)]
+        self.makes = [[self.grid.home(operation)] for operation in range(instance.count)]
+        self.reads: list[list[int]] = [[] for _ in range(instance.count)]
         self.extra_seconds = 0.0
         self.runs: list[tuple[int, int]] = []
         self.places: dict[tuple[int, int], int] = {}
-        for operation in range(task.count):
+        for operation in range(instance.count):
             home = self.grid.home(operation)
             self.live[home] += self.nbytes[operation] + self.scratch[operation]
-            for source in task.reads[operation]:
+            for source in instance.reads[operation]:
                 self._add_read(source, home)
-        for value in np.flatnonzero(task.stays).tolist():
+        for value in np.flatnonzero(instance.stays).tolist():
             self._add_read(value, self.grid.size)
         for stage, more in enumerate(again):
             for value in more:
@@ -50,7 +50,7 @@ class Sequence:
             self.live[slot] += self.nbytes[value] + self.scratch[value]
         makes = self.makes[value]
         makes.insert(bisect_left(makes, slot), slot)
-        for source in self.task.reads[value]:
+        for source in self.instance.reads[value]:
             self._add_read(source, slot)
         self.extra_seconds += self.costs[value]
         self.places[value, stage] = len(self.runs)
@@ -60,7 +60,7 @@ class Sequence:
         slot = self.grid.slot(stage, value)
         makes = self.makes[value]
         del makes[bisect_left(makes, slot)]
-        for source in self.task.reads[value]:
+        for source in self.instance.reads[value]:
             self._remove_read(source, slot)
         before, after = self._lives(value, slot)
         if after:
@@ -93,7 +93,7 @@ class Sequence:
         before, after = self._lives(value, slot, skip=1)
         return not after and self.grid.stage(before) < self.grid.stage(slot)
 
-    def again(self) -> Again:
+    def again(self) -> Recomputations:
         stages: list[list[int]] = [[] for _ in range(self.grid.stages)]
         for value, stage in self.runs:
             stages[stage].append(value)
@@ -121,3 +121,28 @@ class Sequence:
         before, after = self._lives(value, slot)
         if not after:
             self.live[before + 1 : slot + 1] -= self.nbytes[value]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    boundary: int
+    stages: int
+
+    @staticmethod
+    def of(instance: Instance) -> Grid:
+        return Grid(instance.boundary, instance.count - instance.boundary)
+
+    @property
+    def size(self) -> int:
+        return self.boundary + self.stages * (self.boundary + 1)
+
+    def slot(self, stage: int, operation: int) -> int:
+        return self.boundary + stage * (self.boundary + 1) + operation
+
+    def home(self, operation: int) -> int:
+        """Where the operation runs for the first time."""
+        return operation if operation < self.boundary else self.slot(operation - self.boundary, self.boundary)
+
+    def stage(self, slot: int) -> int:
+        """-1 in the forward; `stages` at the end of the step."""
+        return (slot - self.boundary) // (self.boundary + 1)

@@ -1,4 +1,4 @@
-"""StageRows that every plan of a task satisfies, whatever it drops and makes again, and however often.
+"""StageRows that every plan of a instance satisfies, whatever it drops and makes again, and however often.
 
 The backward is cut into stages. For a stage j and a forward result v, both 0 or 1:
 
@@ -29,16 +29,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autockpt.passes.instances.moments import Moments, moments, useful_until
-from autockpt.passes.instances.task import Task
+from autockpt.passes.instances.instance import Instance, Moments, moments, useful_until
 from autockpt.passes.intervals import StageRows
 
 _FORWARD_ROWS = 40
 
 
-def stage_rows(task: Task, budget_bytes: int, starts: Sequence[int], with_again: bool) -> StageRows | None:
-    """For stages that begin before these backward operations, the first of them `turn`; None where nothing fits."""
-    staged = _Staged(task, budget_bytes, starts)
+def stage_rows(instance: Instance, budget_bytes: int, starts: Sequence[int], with_again: bool) -> StageRows | None:
+    """For stages that begin before these backward operations, the first of them `boundary`; None where nothing fits."""
+    staged = _Staged(instance, budget_bytes, starts)
     if staged.is_hopeless():
         return None
     staged.add_forward()
@@ -52,39 +51,41 @@ def stage_rows(task: Task, budget_bytes: int, starts: Sequence[int], with_again:
 
 
 class _Staged:
-    def __init__(self, task: Task, budget_bytes: int, starts: Sequence[int]) -> None:
-        self._task, self._budget = task, budget_bytes
-        self._ends = [*starts[1:], task.count]
+    def __init__(self, instance: Instance, budget_bytes: int, starts: Sequence[int]) -> None:
+        self._instance, self._budget = instance, budget_bytes
+        self._ends = [*starts[1:], instance.count]
         self._starts = starts
-        self._live: Moments = moments(task)
-        until = useful_until(task)
-        self._useful = [[v for v in range(task.turn) if until[v] >= start] for start in starts]
-        self._reads = [tuple(v for v in sources if v < task.turn and not task.stays[v]) for sources in task.reads]
+        self._live: Moments = moments(instance)
+        until = useful_until(instance)
+        self._useful = [[v for v in range(instance.boundary) if until[v] >= start] for start in starts]
+        self._reads = [
+            tuple(v for v in sources if v < instance.boundary and not instance.stays[v]) for sources in instance.reads
+        ]
         self.rows = StageRows()
         self._at_hand = [{v: self.rows.column(0.0) for v in found} for found in self._useful]
         self._again = [
-            {v: self.rows.column(float(task.costs[v])) for v in found if self._can_run(v, stage)}
+            {v: self.rows.column(float(instance.costs[v])) for v in found if self._can_run(v, stage)}
             for stage, found in enumerate(self._useful)
         ]
 
     def is_hopeless(self) -> bool:
         """Whether some operation does not fit beside what lives in any plan."""
-        backward = range(self._task.turn, self._task.count)
+        backward = range(self._instance.boundary, self._instance.count)
         forward = bool((self._live.during_forward > self._budget).any())
         return forward or any(self._room_during(operation) < 0 for operation in backward)
 
     def add_forward(self) -> None:
-        """Held sets only grow towards the turn: a row is implied by a later one with no more room."""
+        """Held sets only grow towards the boundary: a row is implied by a later one with no more room."""
         last, least = self._live.last_forward_read, float("inf")
         rows: list[tuple[int, int]] = []
-        for moment in range(self._task.turn - 1, -1, -1):
+        for moment in range(self._instance.boundary - 1, -1, -1):
             room = self._budget - int(self._live.during_forward[moment])
             if room < least:
                 least = room
                 rows.append((moment, room))
         for moment, room in rows[:: len(rows) // _FORWARD_ROWS + 1]:
             held = [v for v in self._useful[0] if last[v] < moment]
-            self._fit(room, [(self._at_hand[0][v], int(self._task.nbytes[v])) for v in held])
+            self._fit(room, [(self._at_hand[0][v], int(self._instance.nbytes[v])) for v in held])
 
     def add_whole(self) -> None:
         at_hand = self._at_hand[0]
@@ -92,7 +93,7 @@ class _Staged:
         again = {v: self.rows.column(0.0) for v in at_hand if runs[v]}
         for value, column in again.items():
             self.rows.at_least(0.0, [*((run, 1.0) for run in runs[value]), (column, -1.0)])
-        self._add_reads(at_hand, again, range(self._task.turn, self._task.count))
+        self._add_reads(at_hand, again, range(self._instance.boundary, self._instance.count))
 
     def add_stage(self, stage: int) -> None:
         at_hand, again = self._at_hand[stage], self._again[stage]
@@ -104,7 +105,7 @@ class _Staged:
             self.rows.at_least(0.0, [(before[0], 1.0), (before[1], 1.0), (column, -1.0)])
         operation = self._starts[stage] - 1
         held = [v for v in at_hand if v not in self._reads[operation]]
-        self._fit(self._room_during(operation), [(at_hand[v], int(self._task.nbytes[v])) for v in held])
+        self._fit(self._room_during(operation), [(at_hand[v], int(self._instance.nbytes[v])) for v in held])
 
     def _add_reads(self, at_hand: dict[int, int], again: dict[int, int], operations: range) -> None:
         for value in sorted({v for operation in operations for v in self._reads[operation]}):
@@ -124,25 +125,25 @@ class _Staged:
             if value in single:
                 self.rows.at_least(1.0, [(column, 1.0), (again.get(value), 1.0)])
         for value, column in again.items():
-            beside = [(held[v], int(self._task.nbytes[v])) for v in held if v not in (value, *self._reads[value])]
+            beside = [(held[v], int(self._instance.nbytes[v])) for v in held if v not in (value, *self._reads[value])]
             self._fit(self._room_again(stage), [(column, self._bytes_again(value)), *beside])
 
     def _can_run(self, value: int, stage: int) -> bool:
-        return not self._task.must_save[value] and self._bytes_again(value) <= self._room_again(stage)
+        return not self._instance.must_save[value] and self._bytes_again(value) <= self._room_again(stage)
 
     def _bytes_again(self, value: int) -> int:
-        own = self._task.nbytes[value] + self._task.scratch[value]
-        return int(own) + sum(int(self._task.nbytes[v]) for v in self._reads[value])
+        own = self._instance.nbytes[value] + self._instance.scratch[value]
+        return int(own) + sum(int(self._instance.nbytes[v]) for v in self._reads[value])
 
     def _room_again(self, stage: int) -> int:
-        turn = self._task.turn
+        boundary = self._instance.boundary
         return self._budget - int(
-            self._live.before_backward[self._starts[stage] - turn : self._ends[stage] - turn].min()
+            self._live.before_backward[self._starts[stage] - boundary : self._ends[stage] - boundary].min()
         )
 
     def _room_during(self, operation: int) -> int:
-        reads = sum(int(self._task.nbytes[v]) for v in self._reads[operation])
-        return self._budget - int(self._live.during_backward[operation - self._task.turn]) - reads
+        reads = sum(int(self._instance.nbytes[v]) for v in self._reads[operation])
+        return self._budget - int(self._live.during_backward[operation - self._instance.boundary]) - reads
 
     def _fit(self, room: int, held: list[tuple[int, int]]) -> None:
         if sum(nbytes for _, nbytes in held) > room:
