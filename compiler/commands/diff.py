@@ -20,7 +20,7 @@ _WIDEST = 60
 
 _ROWS: dict[str, Callable[[GraphPlan], str]] = {
     "saved": lambda graph: f"{format_size(graph.saved_bytes)} in {len(graph.saved)} tensors",
-    "forward operations run again": lambda graph: str(graph.run_again),
+    "recomputed operations": lambda graph: str(graph.recomputations),
     "forecast peak": lambda graph: format_size(graph.peak_bytes),
     "forecast step": lambda graph: f"{graph.step_seconds * 1e3:.3f} ms",
     "of it recomputation": lambda graph: f"{graph.recompute_seconds * 1e3:.3f} ms",
@@ -58,19 +58,19 @@ def render(graphs: Sequence[GraphDiff], names: tuple[str, str]) -> list[Renderab
     parts: list[RenderableType] = [Text(f"{names[0]} and {names[1]} {verdict}")]
     for number, graph in enumerate(graphs):
         parts += [Text(f"\n{_sentence(graph, number)}"), _summary(graph)]
-        if any(graph.saved_by_one):
+        if any(graph.saved_only):
             parts += _saved(graph)
     return parts
 
 
 def _sentence(graph: GraphDiff, number: int) -> str:
     if graph.one is None or graph.other is None:
-        return f"graph {number} is {graph.other_graph}"
-    if graph.other_graph:
-        return f"graph {number} is not the same graph: {graph.other_graph}"
+        return f"graph {number} is {graph.graph_difference}"
+    if graph.graph_difference:
+        return f"graph {number} is not the same graph: {graph.graph_difference}"
     known = f"graph {number}, {len(graph.one.outline.values)} values, structure {graph.one.outline.structure[:12]}"
-    if graph.other_order:
-        return f"{known}; in the backward {graph.other_order}"
+    if graph.order_difference:
+        return f"{known}; in the backward {graph.order_difference}"
     return f"{known}: {'the same plan' if graph.is_same else 'the same backward, but other tensors are saved'}"
 
 
@@ -83,7 +83,7 @@ def _summary(graph: GraphDiff) -> Table:
 
 def _saved(graph: GraphDiff) -> list[RenderableType]:
     table = Table("saved only by", "tensor", "size", "module")
-    rows = [(name, saved) for name, only in zip(graph.names, graph.saved_by_one, strict=True) for saved in only]
+    rows = [(name, saved) for name, only in zip(graph.names, graph.saved_only, strict=True) for saved in only]
     for name, saved in rows[:_MOST_ROWS]:
         table.add_row(_cell(name), _cell(saved.name), format_size(saved.nbytes), _cell(saved.module))
     left = len(rows) - _MOST_ROWS

@@ -1,4 +1,7 @@
-"""TODO"""
+"""Plans as files: what was decided for the graphs of a model, saved, checked when it is loaded, and compared.
+
+Imports `passes` and the top-level modules of `autockpt`, no other room.
+"""
 
 from autockpt.plans.diff import GraphDiff, compare, diff_json
 from autockpt.plans.graph_plan import GraphPlan

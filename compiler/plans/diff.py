@@ -1,4 +1,4 @@
-"""What two plans do differently: which tensors one keeps and the other does not, and what each was forecast to cost."""
+"""The difference of two plan files: graphs, tensors that only one saves, the order of the backward, the forecasts."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from autockpt.passes.graph import difference
 from autockpt.plans.graph_plan import GraphPlan, SavedTensor
 from autockpt.plans.plan_file import PlanFile
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass(frozen=True)
 class GraphDiff:
-    """Two plans of one graph; of two graphs where neither plan has the other's; or one that stands alone."""
+    """Two plans of one graph, two graphs without a counterpart in the other file, or one such graph."""
 
     one: GraphPlan | None
     other: GraphPlan | None
     names: tuple[str, str]
-    """What the two are called."""
+    """Of the two files."""
 
     @property
-    def other_graph(self) -> str:
-        """How the graphs differ; empty where they do not."""
+    def graph_difference(self) -> str:
+        """The first difference of the two graphs; empty where they are equal."""
         if self.one is None or self.other is None:
             return f"only in {self.names[self.one is None]}"
         if self.one.outline == self.other.outline:
@@ -33,9 +33,9 @@ class GraphDiff:
         return difference(self.one.outline, self.other.outline, *self.names)
 
     @property
-    def other_order(self) -> str:
-        """Where the two backwards part; empty where they do not."""
-        if self.one is None or self.other is None or self.other_graph:
+    def order_difference(self) -> str:
+        """The first difference of the two backwards; empty where they are equal, or the graphs are not."""
+        if self.one is None or self.other is None or self.graph_difference:
             return ""
         pairs = enumerate(zip_longest(self.one.backward, self.other.backward, fillvalue="nothing"), start=1)
         first = next(((number, *names) for number, names in pairs if names[0] != names[1]), None)
@@ -46,24 +46,24 @@ class GraphDiff:
 
     @property
     def is_same(self) -> bool:
-        """Whether the same runs, whatever was forecast of it."""
-        return not (self.other_graph or self.other_order or any(self.saved_by_one))
+        """Whether the two run the same operations; their forecasts may differ."""
+        return not (self.graph_difference or self.order_difference or any(self.saved_only))
 
     @property
-    def saved_by_one(self) -> tuple[tuple[SavedTensor, ...], tuple[SavedTensor, ...]]:
-        """What only the first keeps, and what only the second does; the largest first."""
-        if self.one is None or self.other is None or self.other_graph:
+    def saved_only(self) -> tuple[tuple[SavedTensor, ...], tuple[SavedTensor, ...]]:
+        """The tensors that only the first plan saves, and those that only the second does; the largest first."""
+        if self.one is None or self.other is None or self.graph_difference:
             return (), ()
-        return _without(self.one, self.other), _without(self.other, self.one)
+        return _only(self.one, self.other), _only(self.other, self.one)
 
     def as_json(self) -> dict[str, Any]:
         known = self.one or self.other
-        first, second = self.saved_by_one
+        first, second = self.saved_only
         return {
             "structure": known.outline.structure if known else "",
             "same": self.is_same,
-            "other_graph": self.other_graph,
-            "other_order": self.other_order,
+            "graph_difference": self.graph_difference,
+            "order_difference": self.order_difference,
             "saved_only_by_a": [_saved_json(saved) for saved in first],
             "saved_only_by_b": [_saved_json(saved) for saved in second],
             "a": _summary(self.one),
@@ -72,7 +72,7 @@ class GraphDiff:
 
 
 def compare(one: PlanFile, other: PlanFile, names: tuple[str, str]) -> tuple[GraphDiff, ...]:
-    """Graph by graph: those that both have, then the others in their order."""
+    """Graphs that both files have, then the others in their order."""
     theirs = {graph.outline: graph for graph in other.graphs}
     mine = {graph.outline for graph in one.graphs}
     both = [(graph, theirs[graph.outline]) for graph in one.graphs if graph.outline in theirs]
@@ -86,7 +86,7 @@ def diff_json(graphs: Sequence[GraphDiff]) -> dict[str, Any]:
     return {"schema": SCHEMA, "kind": "autockpt diff", "same": same, "graphs": [graph.as_json() for graph in graphs]}
 
 
-def _without(one: GraphPlan, other: GraphPlan) -> tuple[SavedTensor, ...]:
+def _only(one: GraphPlan, other: GraphPlan) -> tuple[SavedTensor, ...]:
     only = [saved for saved in one.saved if saved.name not in other.plan.saved]
     return tuple(sorted(only, key=lambda saved: (-saved.nbytes, saved.name)))
 
@@ -102,7 +102,7 @@ def _summary(graph: GraphPlan | None) -> dict[str, Any] | None:
         "values": len(graph.outline.values),
         "saved": len(graph.saved),
         "saved_bytes": graph.saved_bytes,
-        "run_again": graph.run_again,
+        "recomputations": graph.recomputations,
         "lowering": graph.lowering.value,
         "peak_bytes": graph.peak_bytes,
         "step_seconds": graph.step_seconds,

@@ -1,42 +1,71 @@
-"""The plan of one graph with all that a file keeps of it."""
+"""The plan of one graph, field by field as a plan file holds it, and what makes such a plan consistent.
+
+Fields and bounds are msgspec's, so that an untrusted file is checked while it is read. What no type expresses is
+checked on construction: names are values of the graph, texts are printable (terminals obey control characters), the
+backward is no longer than its graph can need, and the hash of the graph is that of its values.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property
+from typing import Annotated
 
-from autockpt.passes.graph import Outline, Role, outline
+from msgspec import Meta, Struct
+
+from autockpt.passes.graph import Outline, Role, outline, role_of
 from autockpt.passes.planners import Decision
-from autockpt.passes.problem import Lowering
-from autockpt.passes.problem import plan as passes_plan
+from autockpt.passes.problem import Lowering, Plan
+
+_Bytes = Annotated[int, Meta(ge=0, le=2**62)]
+_Seconds = Annotated[float, Meta(ge=0, le=1e12)]
+_MAX_RUNS = 20
+"""Entries of the backward for each value of the graph; one that is recomputed twice has three."""
 
 
-@dataclass(frozen=True)
-class SavedTensor:
-    """A tensor that crosses into the backward. Only its name decides anything; the rest is for people."""
+class SavedTensor(Struct, frozen=True, forbid_unknown_fields=True, rename={"nbytes": "bytes"}):
+    """A tensor that is saved for the backward. The plan depends on its name only; size and module are for reports."""
 
     name: str
-    nbytes: int
+    nbytes: _Bytes
     module: str
 
+    def __post_init__(self) -> None:
+        if not self.module.isprintable():
+            raise ValueError("Expected printable text in `module`")
 
-@dataclass(frozen=True)
-class GraphPlan:
-    outline: Outline
-    """Of the graph that it is for."""
+
+class GraphPlan(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+    structure: str
+    """Hash of the graph's outline: values and outputs."""
+    values: tuple[str, ...]
+    forward_outputs: tuple[str, ...]
+    backward_outputs: tuple[str, ...]
     saved: tuple[SavedTensor, ...]
     backward: tuple[str, ...]
+    """Operations in the order in which they run; forward operations among them are recomputations."""
     lowering: Lowering
-    peak_bytes: int
-    """This and the seconds are what was forecast where the plan was made."""
-    step_seconds: float
-    recompute_seconds: float
+    peak_bytes: _Bytes
+    """Peak and seconds are the forecast for the device that the plan was made for."""
+    step_seconds: _Seconds
+    recompute_seconds: _Seconds
+
+    def __post_init__(self) -> None:
+        for line in self.values:
+            _check_line(line)
+        _check_names(self)
+        if self.structure != self.outline.structure:
+            raise ValueError("The file is damaged: `structure` is not the hash of `values` and outputs")
 
     @classmethod
     def of(cls, decision: Decision) -> GraphPlan:
         graph, plan, forecast = decision.problem.graph, decision.plan, decision.forecast
+        found = outline(graph)
         return cls(
-            outline=outline(graph),
+            structure=found.structure,
+            values=found.values,
+            forward_outputs=found.forward_outputs,
+            backward_outputs=found.backward_outputs,
             saved=tuple(
                 SavedTensor(value.name, graph.bytes_of(value.name), _printable(value.source.module))
                 for value in graph.values
@@ -50,20 +79,61 @@ class GraphPlan:
         )
 
     @cached_property
-    def plan(self) -> passes_plan.Plan:
-        """As planners and writers know it."""
-        return passes_plan.Plan(frozenset(saved.name for saved in self.saved), self.backward)
+    def outline(self) -> Outline:
+        """Identifies the graph that the plan was made for."""
+        return Outline(self.values, self.forward_outputs, self.backward_outputs)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What `verify`, `forecast` and `split` take."""
+        return Plan(frozenset(tensor.name for tensor in self.saved), self.backward)
 
     @property
     def saved_bytes(self) -> int:
-        return sum(saved.nbytes for saved in self.saved)
+        return sum(tensor.nbytes for tensor in self.saved)
 
     @property
-    def run_again(self) -> int:
-        """Forward operations that run in the backward."""
+    def recomputations(self) -> int:
+        """Forward operations that run in the backward, each as often as it runs."""
         return sum(self.outline.roles[name] == Role.FORWARD.value for name in self.backward)
 
 
+def check_unique(names: Sequence[str], field: str) -> None:
+    """Raises ValueError where an entry of this field occurs twice."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ValueError(f"Expected each entry of `{field}` once, got {_quoted(name)} twice")
+        seen.add(name)
+
+
+def _check_line(line: str) -> None:
+    try:
+        role_of(line)
+    except ValueError:
+        raise ValueError(f"Expected a name, a role and an operator in `values`, got {_quoted(line)}") from None
+    if not line.isprintable():
+        raise ValueError(f"Expected printable text in `values`, got {_quoted(line)}")
+
+
+def _check_names(graph: GraphPlan) -> None:
+    names = [line.partition(" ")[0] for line in graph.values]
+    saved = [tensor.name for tensor in graph.saved]
+    check_unique(names, "values")
+    check_unique(saved, "saved")
+    known = set(names)
+    for field in ("forward_outputs", "backward_outputs", "saved", "backward"):
+        for name in saved if field == "saved" else getattr(graph, field):
+            if name not in known:
+                raise ValueError(f"Expected names of `values` in `{field}`, got {_quoted(name)}")
+    if len(graph.backward) > _MAX_RUNS * len(names):
+        raise ValueError(f"Expected at most {_MAX_RUNS * len(names)} operations in `backward`")
+
+
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= 40 else f"{text[:40]}...")
+
+
 def _printable(text: str) -> str:
-    """Submodules may be called anything."""
+    """Modules may have any name; a file holds printable ones."""
     return "".join(character if character.isprintable() else "?" for character in text)

@@ -215,7 +215,7 @@ def test_on_infeasible_minimum_runs_the_given_plan_and_says_so(tmp_path: Path, m
     ("given", "why"),
     [
         ("nowhere.json", "nowhere.json cannot be read: No such file"),
-        ("", "is no ordinary file"),
+        ("", "is not a regular file"),
         (3, "is a int"),
         (True, "is a bool"),
         ({"graphs": []}, "is a dict"),
@@ -231,7 +231,7 @@ def test_a_corrupted_plan_is_refused_at_the_door(tmp_path: Path, model: nn.Modul
     path = tmp_path / "plan.json"
     saved(path, model, x)
     path.write_text(path.read_text()[:-9])
-    with pytest.raises(OptionError, match="is not JSON, or only a part of it"):
+    with pytest.raises(OptionError, match="is not complete JSON"):
         trained(model, x, plan=str(path))
 
 

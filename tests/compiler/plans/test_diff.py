@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from plans import decision, layers, setup
 
 from autockpt import Plan
@@ -65,22 +66,22 @@ def test_the_diff_of_a_graph_more(capsys: pytest.CaptureFixture[str], golden: Ca
     golden(text)
 
 
-def test_json_has_what_each_keeps_alone(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_what_only_one_of_them_saves(capsys: pytest.CaptureFixture[str]) -> None:
     tight, wide = decision(layers(6), 0.0), decision(layers(6), 1.0)
     code, shown = as_json(capsys, "tight.json", "wide.json")
     (graph,) = shown["graphs"]
-    assert (code, shown["same"], graph["same"], graph["other_graph"]) == (1, False, False, "")
+    assert (code, shown["same"], graph["same"], graph["graph_difference"]) == (1, False, False, "")
     assert {saved["name"] for saved in graph["saved_only_by_b"]} == wide.plan.saved - tight.plan.saved
     assert {saved["name"] for saved in graph["saved_only_by_a"]} == tight.plan.saved - wide.plan.saved
     assert all(saved["bytes"] == 1000 and saved["module"].startswith("layers.") for saved in graph["saved_only_by_b"])
     assert (graph["a"]["peak_bytes"], graph["b"]["peak_bytes"]) == (tight.forecast.peak_bytes, wide.forecast.peak_bytes)
-    assert graph["a"]["run_again"] > graph["b"]["run_again"] == 0
+    assert graph["a"]["recomputations"] > graph["b"]["recomputations"] == 0
 
 
 def test_another_forecast_of_the_same_plan_is_no_difference(capsys: pytest.CaptureFixture[str]) -> None:
     (graph,) = Plan.load("tight.json").graphs
-    Plan((replace(graph, step_seconds=1.0, peak_bytes=1),)).save("elsewhere.json")
-    code, shown = as_json(capsys, "tight.json", "elsewhere.json")
+    Plan((replace(graph, step_seconds=1.0, peak_bytes=1),)).save("forecast.json")
+    code, shown = as_json(capsys, "tight.json", "forecast.json")
     assert (code, shown["same"]) == (0, True)
     assert shown["graphs"][0]["b"]["peak_bytes"] == 1
 
@@ -88,15 +89,15 @@ def test_another_forecast_of_the_same_plan_is_no_difference(capsys: pytest.Captu
 def test_another_order_is_a_difference(capsys: pytest.CaptureFixture[str]) -> None:
     graph = layers(6)
     plan = schedule(graph, {"f0", "f3"}, traced_order(graph))
-    moved = replace(plan, backward=("f1", *(name for name in plan.backward if name != "f1")))
+    moved = dataclasses.replace(plan, backward=("f1", *(name for name in plan.backward if name != "f1")))
     for name, one in (("one.json", plan), ("two.json", moved)):
         Plan.of([judge(graph, one, setup(Budget(total_bytes=10**6)))]).save(name)
     code, shown = as_json(capsys, "one.json", "two.json")
     assert code == 1
-    assert shown["graphs"][0]["other_order"] == "operation 1 is `f4` in one.json but `f1` in two.json"
+    assert shown["graphs"][0]["order_difference"] == "operation 1 is `f4` in one.json but `f1` in two.json"
 
 
-def test_a_tensor_kept_for_nothing_is_a_difference(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_tensor_saved_without_need_is_a_difference(capsys: pytest.CaptureFixture[str]) -> None:
     (graph,) = Plan.load("tight.json").graphs
     Plan((replace(graph, saved=(*graph.saved, SavedTensor("loss", 1, ""))),)).save("more.json")
     assert main(["diff", "tight.json", "more.json"]) == 1
@@ -107,9 +108,17 @@ def test_a_tensor_kept_for_nothing_is_a_difference(capsys: pytest.CaptureFixture
     ("content", "why"),
     [
         pytest.param(None, "cannot be read: No such file", id="no such file"),
-        pytest.param('{"schema": 1, "kind": "autoc', "is not JSON, or only a part of it", id="corrupted"),
-        pytest.param('{"schema": 1, "kind": "autockpt analysis"}', "`kind` must be 'autockpt plan'", id="a report"),
-        pytest.param('{"schema": 9, "kind": "autockpt plan"}', "update autockpt", id="from the future"),
+        pytest.param('{"schema": 1, "kind": "autoc', "is not complete JSON", id="cut off"),
+        pytest.param(
+            '{"schema": 1, "kind": "autockpt analysis"}',
+            "is not a plan: it must be an object with `kind` 'autockpt plan'",
+            id="a report",
+        ),
+        pytest.param(
+            '{"schema": 9, "kind": "autockpt plan"}',
+            "has schema 9, and this version of autockpt reads schemas 1 to 2: update it",
+            id="from the future",
+        ),
         pytest.param(2**31, "has 2.00 GiB, and a plan has at most", id="2 GiB"),
     ],
 )
