@@ -14,7 +14,7 @@ from torch._inductor.compile_fx import compile_fx
 
 from autockpt.budget import resolve_budget
 from autockpt.cost_models import DeviceProfile, load_profile
-from autockpt.inductor import CompileInOrder, dry_run_step, precision_patches
+from autockpt.inductor import InnerCompile, dry_run_step, precision_patches
 from autockpt.machine import cache_folder, find_profile, with_tf32
 from autockpt.options import Options
 from autockpt.partition import Partitioner
@@ -77,7 +77,7 @@ def compile_graph(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Op
         solve_seconds=options.solve_seconds,
         margin=CHECKED_MARGIN if closed else UNCHECKED_MARGIN,
     )
-    inner = CompileInOrder(frozenset(options.inductor_patches()))
+    inner = InnerCompile(frozenset(options.inductor_patches()))
     looker = partial(dry_run_step, gm, len(example_inputs), inner) if closed else None
     timings = cache_folder() / "timings"
     partitioner = Partitioner(setup, options.on_infeasible, options.cost, timings, looker, options.plan)

@@ -15,7 +15,7 @@ import torch._inductor
 from autockpt.budget import ACCEPTED, check_budget
 from autockpt.cost_models import ProfileError, load_profile
 from autockpt.errors import OptionError, PlanError
-from autockpt.machine import VARIABLE as CACHE_VARIABLE
+from autockpt.machine import CACHE_VARIABLE
 from autockpt.passes.planners import PLANNERS
 from autockpt.plans import PlanFile
 from autockpt.units import parse_size

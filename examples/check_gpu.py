@@ -24,7 +24,7 @@ import autockpt
 from autockpt.measure.step import load_training
 from autockpt.measure.timing import interleaved_times
 from autockpt.measure.verify import Verdict, plain_inductor, verify_target
-from autockpt.measure.verify_report import falls, verify_markdown, verify_summary
+from autockpt.measure.verify_report import falling_peaks, verify_markdown, verify_summary
 from autockpt.units import format_size
 
 HERE = Path(__file__).parent
@@ -61,12 +61,12 @@ def main(words: Sequence[str] | None = None) -> int:
             times.append(f"| {name} | {' | '.join(_ratios(target, MODELS[name], asked.device))} |")
         except Exception as error:  # One model that fails says more beside those that do not.
             verdicts.append(Verdict(target, "", note=f"{type(error).__name__}: {error}", broken=("did not run",)))
-    lines = [*verify_summary(verdicts), *falls(verdicts)]
+    lines = [*verify_summary(verdicts), *falling_peaks(verdicts)]
     _say("")
     print(f"{describe(torch.device(asked.device))}\n\n{verify_markdown(f'--device {asked.device}', verdicts, lines)}")
     print("| step time, plain Inductor's is 1 | " + " | ".join(f"budget {budget}" for budget in BUDGETS) + " |")
     print("|---|" + "---|" * len(BUDGETS), *times, sep="\n")
-    return 1 if falls(verdicts) or any(verdict.broken for verdict in verdicts) else 0
+    return 1 if falling_peaks(verdicts) or any(verdict.broken for verdict in verdicts) else 0
 
 
 def describe(device: torch.device) -> str:

@@ -18,7 +18,17 @@ from autockpt.analysis.result import Analysis
 from autockpt.budget import offline_budget
 from autockpt.cost_models import DeviceProfile
 from autockpt.errors import AutockptError
-from autockpt.inductor import Break, FakeStep, NoTriton, Place, fake_cuda, fake_triton, from_model, gpu_of, trace
+from autockpt.inductor import (
+    Break,
+    FakeStep,
+    NoTriton,
+    TracedDevice,
+    fake_cuda,
+    fake_triton,
+    from_model,
+    gpu_properties,
+    trace,
+)
 from autockpt.passes.problem import CHECKED_MARGIN, UNCHECKED_MARGIN, Setup
 from autockpt.plans import PlanFile
 
@@ -74,7 +84,7 @@ def answer(question: Question, build: Build, target: str, settings: dict[str, An
 
 
 def _studied(
-    question: Question, step: FakeStep, profile: DeviceProfile, place: Place, state: OptimizerState | None
+    question: Question, step: FakeStep, profile: DeviceProfile, place: TracedDevice, state: OptimizerState | None
 ) -> tuple[list[Study], list[Break]]:
     reserve = state.state_bytes if state else 0
     setup = Setup(
@@ -99,13 +109,13 @@ def _studied(
 
 
 def _with_triton(
-    question: Question, place: Place, profile: DeviceProfile, scope: ExitStack, notes: list[str]
+    question: Question, place: TracedDevice, profile: DeviceProfile, scope: ExitStack, notes: list[str]
 ) -> Question:
     """Kernels for a GPU that is not here are written with a driver that stands in for its own."""
     if not question.lower or place.device.type == "cpu" or not place.approximations:
         return question
     try:
-        scope.enter_context(fake_triton(gpu_of(profile.name)[0]))
+        scope.enter_context(fake_triton(gpu_properties(profile.name)[0]))
     except NoTriton as reason:
         notes.append(f"the step was not lowered: {reason}")
         return replace(question, lower=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from dataclasses import asdict, dataclass
 
-from autockpt.measure import References, Training, interleaved_times, load_training, measure_peak
+from autockpt.measure import ReferenceGradients, Training, interleaved_times, load_training, measure_peak
 from autockpt.partition import GraphDecision, decisions
 from autockpt.units import Progress
 
@@ -34,7 +34,7 @@ def bench(target: str, steps: int, repeats: int, progress: Progress) -> list[Row
     """One row for plain Inductor and one for each of `steps` absolute budgets, evenly from floor to fastest."""
     progress("plain Inductor")
     plain = load_training(target, "inductor")
-    reference = References(plain)
+    reference = ReferenceGradients(plain)
     progress("floor and fastest")
     ends = [_compiled(target, fraction)[1] for fraction in (0.0, 1.0)]
     low, high = (decision.budget_bytes for decision in ends)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from autockpt.bench.baselines import PLAIN, baselines
-from autockpt.measure import TOLERANCE, References, Training, interleaved_times, load_training, measure_peak
+from autockpt.measure import TOLERANCE, ReferenceGradients, Training, interleaved_times, load_training, measure_peak
 from autockpt.units import Progress, format_size
 
 BUDGETS = (0.8, 0.5, 0.2, 0.1, 0.0)
@@ -45,7 +45,7 @@ class _Bench:
     progress: Progress
     candidates: dict[str, Candidate] = field(default_factory=dict)
     trainings: dict[str, Training] = field(default_factory=dict)
-    reference: References | None = None
+    reference: ReferenceGradients | None = None
 
     def add(self, candidate: Candidate, start: Callable[[], Training]) -> None:
         self.progress(candidate.name)
@@ -58,11 +58,11 @@ class _Bench:
             self.candidates[candidate.name] = replace(candidate, note=_reason(error))
             return
         if self.reference is None:
-            self.reference = References(training)
+            self.reference = ReferenceGradients(training)
         self.trainings[candidate.name] = training
         self.candidates[candidate.name] = self._checked(candidate, training, self.reference)
 
-    def _checked(self, candidate: Candidate, training: Training, reference: References) -> Candidate:
+    def _checked(self, candidate: Candidate, training: Training, reference: ReferenceGradients) -> Candidate:
         found = reference.compare(training)
         return replace(
             candidate,

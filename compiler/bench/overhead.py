@@ -16,7 +16,7 @@ from rich.table import Table
 
 from autockpt import __version__
 from autockpt.errors import AutockptError
-from autockpt.measure import Training, interleaved_times, kernel_seconds, load_training, ratio
+from autockpt.measure import Training, interleaved_times, load_training, ratio, seconds_by_family
 from autockpt.partition import GraphDecision, decisions
 from autockpt.passes.forecast import Family, Forecast, Times
 from autockpt.units import Progress
@@ -91,7 +91,7 @@ def bench_overhead(target: str, plans: int, repeats: int, progress: Progress, **
         trainings[name], made[name], budgets[name] = training, decision, budget
     times = interleaved_times({n: t.step for n, t in trainings.items()}, repeats, progress)
     progress("kernels, one by one")
-    measured = {name: kernel_seconds(training.step) for name, training in trainings.items()}
+    measured = {name: seconds_by_family(training.step) for name, training in trainings.items()}
     points = [_point(name, budgets.get(name), made, times, measured) for name in made]
     device = made[KEEP].decision.problem.device
     return Overhead(target, tuple(points), device.name if device else "")

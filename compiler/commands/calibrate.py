@@ -21,7 +21,7 @@ from rich.table import Table
 from autockpt.cost_models.calibration import UNSEEN, Calibration, Measurement, calibrate, expected_steps
 from autockpt.cost_models.device import ARITHMETIC, FAMILIES, DeviceProfile
 from autockpt.errors import AutockptError
-from autockpt.machine import calibrated_path, default_device, hardware, is_here, save_profile
+from autockpt.machine import calibrated_path, default_device, device_available, hardware_name, save_profile
 from autockpt.render import Series, check_plot, save_plot
 
 INTERRUPTED = 130
@@ -77,7 +77,7 @@ def _device(name: str | None) -> torch.device:
         device = torch.device(name)
     except RuntimeError:
         raise AutockptError(f"--device {name!r} is no device; cpu and cuda:0 are") from None
-    if device.type not in ("cpu", "cuda") or not is_here(device) or (device.index or 0) >= _count(device):
+    if device.type not in ("cpu", "cuda") or not device_available(device) or (device.index or 0) >= _count(device):
         raise AutockptError(f"--device {name} is not on this machine; {default_device()} is")
     return device if device.type == "cpu" else torch.device("cuda", device.index or 0)
 
@@ -95,7 +95,7 @@ def _calibrate(device: torch.device, quick: bool) -> Calibration:
             name,
             quick,
             lambda text, done: progress.update(task, description=text, completed=done),
-            hardware(device),
+            hardware_name(device),
         )
 
 

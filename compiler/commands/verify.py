@@ -15,7 +15,15 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from autockpt.analysis import add_set, budget_argument, parse_settings
-from autockpt.measure import TOLERANCE, Verdict, falls, verify_markdown, verify_summary, verify_table, verify_target
+from autockpt.measure import (
+    TOLERANCE,
+    Verdict,
+    falling_peaks,
+    verify_markdown,
+    verify_summary,
+    verify_table,
+    verify_target,
+)
 
 
 def add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -71,7 +79,7 @@ def _run(parsed: argparse.Namespace) -> int:
             console.print(
                 f"\n{verdict.target} at {verdict.budget}\n{details}", markup=False, highlight=False, soft_wrap=True
             )
-    fallen = falls(verdicts)
+    fallen = falling_peaks(verdicts)
     lines = [*verify_summary(verdicts), *(fallen or ["no peak falls by more than 1 % where a budget rises"])]
     console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
     if parsed.json:

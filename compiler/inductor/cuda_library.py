@@ -13,10 +13,10 @@ from pathlib import Path
 
 import torch
 
-_SOURCE = Path(__file__).with_name("cuda_stand_in.cpp")
+_SOURCE = Path(__file__).with_name("fake_cuda.cpp")
 
 
-class NoStandIn(Exception):
+class NoFakeCuda(Exception):
     """There can be no CUDA device to trace for here; the message says why."""
 
 
@@ -24,7 +24,7 @@ class NoStandIn(Exception):
 def cuda_library() -> ctypes.CDLL:
     """Loaded once a process; compiled once a version of torch."""
     if torch.version.cuda is not None or torch.version.hip is not None:
-        raise NoStandIn("this build of torch has CUDA and finds no device")
+        raise NoFakeCuda("this build of torch has CUDA and finds no device")
     from autockpt.machine import cache_folder
 
     path = cache_folder() / "fake_cuda" / f"cuda_{_key()}.so"
@@ -33,7 +33,7 @@ def cuda_library() -> ctypes.CDLL:
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
-        raise NoStandIn(f"the stand-in for CUDA cannot be loaded: {error}") from error
+        raise NoFakeCuda(f"the stand-in for CUDA cannot be loaded: {error}") from error
 
 
 def _key() -> str:
@@ -44,7 +44,7 @@ def _key() -> str:
 def _compile(path: Path) -> None:
     compiler = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
-        raise NoStandIn("no C++ compiler was found to build the stand-in for CUDA")
+        raise NoFakeCuda("no C++ compiler was found to build the stand-in for CUDA")
     home = Path(torch.__file__).parent
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
@@ -64,5 +64,5 @@ def _compile(path: Path) -> None:
         finished = subprocess.run(command, capture_output=True, text=True, check=False)
         if finished.returncode:
             last = (finished.stderr.strip().splitlines() or ["no message"])[-1]
-            raise NoStandIn(f"the stand-in for CUDA does not compile: {last}")
+            raise NoFakeCuda(f"the stand-in for CUDA does not compile: {last}")
         draft.replace(path)

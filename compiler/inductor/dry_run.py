@@ -24,7 +24,7 @@ from torch.utils._pytree import tree_leaves
 from autockpt.cost_models.memory import DeviceMemory, GpuMemory, memory_of
 from autockpt.inductor.aot import Modules
 from autockpt.inductor.codegen import StepMetadata, Wrapper, lower_step, outputs_of
-from autockpt.inductor.scheduler import CompileInOrder
+from autockpt.inductor.scheduler import InnerCompile
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _pass(*_: Any) -> None:
 def dry_run_step(
     gm: fx.GraphModule,
     inputs: int,
-    inner: CompileInOrder,
+    inner: InnerCompile,
     modules: Modules,
     forward_outputs: int,
     mutated_inputs: int,

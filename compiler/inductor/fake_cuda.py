@@ -21,7 +21,7 @@ from torch._subclasses import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from autockpt.cost_models import DeviceProfile
-from autockpt.inductor.cuda_library import NoStandIn, cuda_library
+from autockpt.inductor.cuda_library import NoFakeCuda, cuda_library
 
 _CUDA = torch.device("cuda", 0)
 _CPU = torch.device("cpu")
@@ -30,7 +30,7 @@ _VERSION = "13.0"
 
 
 @dataclass(frozen=True)
-class Place:
+class TracedDevice:
     """Where a step is traced for."""
 
     device: torch.device
@@ -39,20 +39,20 @@ class Place:
 
 
 @contextmanager
-def fake_cuda(profile: DeviceProfile) -> Iterator[Place]:
+def fake_cuda(profile: DeviceProfile) -> Iterator[TracedDevice]:
     """The device of this profile, real or not. What is patched for it is put back afterwards."""
     if profile.kind == "cpu":
-        yield Place(_CPU)
+        yield TracedDevice(_CPU)
         return
     if torch.cuda.is_available():
-        yield Place(_CUDA)
+        yield TracedDevice(_CUDA)
         return
     try:
         library = cuda_library()
-    except NoStandIn as reason:
-        yield Place(_CPU, (f"traced for the CPU, with its attention kernels and fusions, because {reason}",))
+    except NoFakeCuda as reason:
+        yield TracedDevice(_CPU, (f"traced for the CPU, with its attention kernels and fusions, because {reason}",))
         return
-    gpu, known = gpu_of(profile.name)
+    gpu, known = gpu_properties(profile.name)
     notes = ["attention kernels are chosen by the main rules of CUDA's own choice, cuDNN's left out"]
     if not known:
         notes.append(f"what Inductor asks of a {profile.name} is answered as for an H100")
@@ -63,7 +63,7 @@ def fake_cuda(profile: DeviceProfile) -> Iterator[Place]:
         for patched in _patches(profile, gpu):
             scope.enter_context(patched)
         _forget()
-        yield Place(_CUDA, tuple(notes))
+        yield TracedDevice(_CUDA, tuple(notes))
 
 
 def _forget() -> None:
@@ -74,7 +74,7 @@ def _forget() -> None:
             function.cache_clear()
 
 
-def _patches(profile: DeviceProfile, gpu: Gpu) -> list[Any]:
+def _patches(profile: DeviceProfile, gpu: GpuProperties) -> list[Any]:
     folding = ("_deduce_value", "_add_peephole_patterns")
     answers = _answers(profile, gpu)
     return [
@@ -96,7 +96,7 @@ def _patches(profile: DeviceProfile, gpu: Gpu) -> list[Any]:
     ]
 
 
-def _answers(profile: DeviceProfile, gpu: Gpu) -> dict[str, Callable[..., Any]]:
+def _answers(profile: DeviceProfile, gpu: GpuProperties) -> dict[str, Callable[..., Any]]:
     """What torch.cuda says of the device."""
     properties = SimpleNamespace(
         name=profile.name,
@@ -163,7 +163,7 @@ def _moved(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Gpu:
+class GpuProperties:
     capability: tuple[int, int]
     processors: int
     shared_bytes: int
@@ -172,23 +172,23 @@ class Gpu:
 
 _KIB = 1024
 _GPUS = {
-    "v100": Gpu((7, 0), 80, 96 * _KIB),
-    "t4": Gpu((7, 5), 40, 64 * _KIB),
-    "a100": Gpu((8, 0), 108, 163 * _KIB),
-    "a10": Gpu((8, 6), 72, 99 * _KIB),
-    "rtx-3090": Gpu((8, 6), 82, 99 * _KIB),
-    "l4": Gpu((8, 9), 58, 99 * _KIB),
-    "l40s": Gpu((8, 9), 142, 99 * _KIB),
-    "rtx-4090": Gpu((8, 9), 128, 99 * _KIB),
-    "h100-pcie": Gpu((9, 0), 114, 227 * _KIB),
-    "h100": Gpu((9, 0), 132, 227 * _KIB),
-    "h200": Gpu((9, 0), 132, 227 * _KIB),
-    "b200": Gpu((10, 0), 148, 227 * _KIB),
+    "v100": GpuProperties((7, 0), 80, 96 * _KIB),
+    "t4": GpuProperties((7, 5), 40, 64 * _KIB),
+    "a100": GpuProperties((8, 0), 108, 163 * _KIB),
+    "a10": GpuProperties((8, 6), 72, 99 * _KIB),
+    "rtx-3090": GpuProperties((8, 6), 82, 99 * _KIB),
+    "l4": GpuProperties((8, 9), 58, 99 * _KIB),
+    "l40s": GpuProperties((8, 9), 142, 99 * _KIB),
+    "rtx-4090": GpuProperties((8, 9), 128, 99 * _KIB),
+    "h100-pcie": GpuProperties((9, 0), 114, 227 * _KIB),
+    "h100": GpuProperties((9, 0), 132, 227 * _KIB),
+    "h200": GpuProperties((9, 0), 132, 227 * _KIB),
+    "b200": GpuProperties((10, 0), 148, 227 * _KIB),
 }
 _ANY = "h100"
 
 
-def gpu_of(profile: str) -> tuple[Gpu, bool]:
+def gpu_properties(profile: str) -> tuple[GpuProperties, bool]:
     """The GPU of a profile, and whether it is that one or one that stands for it."""
     matching = [name for name in _GPUS if profile == name or profile.startswith(f"{name}-")]
     name = max(matching, key=len, default=None)

@@ -10,7 +10,7 @@ from unittest.mock import patch
 import torch
 import torch._inductor.config as inductor_config
 
-from autockpt.inductor.fake_cuda import Gpu
+from autockpt.inductor.fake_cuda import GpuProperties
 
 
 class NoTriton(Exception):
@@ -18,7 +18,7 @@ class NoTriton(Exception):
 
 
 @contextmanager
-def fake_triton(gpu: Gpu) -> Iterator[None]:
+def fake_triton(gpu: GpuProperties) -> Iterator[None]:
     """While a step is lowered for a GPU that is not here."""
     try:
         from triton.runtime.driver import driver
@@ -33,7 +33,7 @@ def fake_triton(gpu: Gpu) -> Iterator[None]:
         yield
 
 
-def _driver(gpu: Gpu) -> Any:
+def _driver(gpu: GpuProperties) -> Any:
     from triton.backends.compiler import GPUTarget
     from triton.backends.nvidia.driver import CudaDriver
 
@@ -63,7 +63,7 @@ def _driver(gpu: Gpu) -> Any:
 
 
 class _Utils:
-    def __init__(self, gpu: Gpu) -> None:
+    def __init__(self, gpu: GpuProperties) -> None:
         self._gpu = gpu
 
     def get_device_properties(self, _: int) -> dict[str, int]:

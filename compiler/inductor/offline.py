@@ -18,7 +18,7 @@ from autockpt.inductor.aot import Modules, copy_joint, tidy, torch_partition
 from autockpt.inductor.dry_run import DryRun, dry_run_step
 from autockpt.inductor.fake_step import FakeStep
 from autockpt.inductor.joint_capture import Captured
-from autockpt.inductor.scheduler import CompileInOrder, precision_patches
+from autockpt.inductor.scheduler import InnerCompile, precision_patches
 from autockpt.inductor.torch_choice import torch_choice
 
 
@@ -52,7 +52,7 @@ class JointModule:
         return dry_run_step(
             self.traced,
             self.inputs,
-            CompileInOrder(frozenset()),
+            InnerCompile(frozenset()),
             modules,
             forward_outputs,
             mutated_inputs,

@@ -18,7 +18,7 @@ _BLOCK = 4096
 """Random numbers that fill a tensor over and over: to draw millions takes longer than to time what reads them."""
 
 
-class Unreal(Exception):
+class NotRunnable(Exception):
     """An operation cannot be run by itself; the message says why."""
 
 
@@ -64,7 +64,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RunnableCall:
     """One operation on tensors that are described; equal calls take equally long."""
 
     target: torch._ops.OpOverload
@@ -95,10 +95,10 @@ class Call:
         return partial(self.target, *args, **kwargs)
 
 
-def call_of(node: fx.Node) -> Call:
+def runnable_call(node: fx.Node) -> RunnableCall:
     """The call that a node of a traced graph stands for, symbolic sizes at their hints."""
     if not isinstance(node.target, torch._ops.OpOverload):
-        raise Unreal("it is no registered operator")
+        raise NotRunnable("it is no registered operator")
     given = {source: _given(source.meta.get("val"), at) for at, source in enumerate(node.all_input_nodes)}
     args, kwargs = fx.map_arg((node.args, node.kwargs), given.__getitem__)
     results = [
@@ -107,8 +107,8 @@ def call_of(node: fx.Node) -> Call:
         if isinstance(leaf, torch.Tensor)
     ]
     if not results:
-        raise Unreal("it makes no tensor")
-    return Call(node.target, args, dict(kwargs), sum(one.nbytes for one in results), results[0].device)
+        raise NotRunnable("it makes no tensor")
+    return RunnableCall(node.target, args, dict(kwargs), sum(one.nbytes for one in results), results[0].device)
 
 
 def _given(value: Any, at: int) -> Any:
@@ -118,12 +118,12 @@ def _given(value: Any, at: int) -> Any:
         return _hint(value)
     if isinstance(value, int | float):
         return value
-    raise Unreal(f"an argument is a {type(value).__name__}")
+    raise NotRunnable(f"an argument is a {type(value).__name__}")
 
 
 def _layout(tensor: torch.Tensor, at: int) -> Layout:
     if type(tensor) not in (FakeTensor, torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
-        raise Unreal(f"a tensor is a {type(tensor).__name__} with layout {tensor.layout}")
+        raise NotRunnable(f"a tensor is a {type(tensor).__name__} with layout {tensor.layout}")
     size, stride = (tuple(int(_hint(one)) for one in sizes) for sizes in (tensor.shape, tensor.stride()))
     return Layout(at, size, stride, tensor.dtype, tensor.device)
 
@@ -132,7 +132,7 @@ def _hint(symbol: Any) -> Any:
     if not isinstance(symbol, torch.SymInt | torch.SymFloat | torch.SymBool):
         return symbol
     if symbol.node.hint is None:
-        raise Unreal(f"size {symbol} depends on data")
+        raise NotRunnable(f"size {symbol} depends on data")
     return symbol.node.hint
 
 

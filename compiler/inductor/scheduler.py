@@ -32,18 +32,18 @@ _PATCHES = {"reorder_for_peak_memory": False, "allow_buffer_reuse": False}
 
 
 def mark_planned(*modules: fx.GraphModule) -> None:
-    """Tell `CompileInOrder` that the order of these modules is ours."""
+    """Tell `InnerCompile` that the order of these modules is ours."""
     for module in modules:
         module.meta[_MARK] = ()
 
 
-def mark_own(*modules: fx.GraphModule) -> None:
+def mark_torch_own(*modules: fx.GraphModule) -> None:
     """Tell it that these are Inductor's own, but lowered before they are asked for."""
     for module in modules:
         module.meta[_MARK], module.meta[_OWN] = (), True
 
 
-class CompileInOrder:
+class InnerCompile:
     """Inductor's inner compile; planned modules keep their order, all others are none of our business."""
 
     def __init__(self, overridden: frozenset[str]) -> None:

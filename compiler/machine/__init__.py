@@ -1,36 +1,36 @@
 """TODO"""
 
-from autockpt.machine.cache import VARIABLE, TimingCache, cache_folder
-from autockpt.machine.hardware import is_here
+from autockpt.machine.cache import CACHE_VARIABLE, TimingCache, cache_folder
+from autockpt.machine.hardware import device_available
 from autockpt.machine.memory import free_bytes, library_bytes, total_bytes
 from autockpt.machine.profiles import (
     calibrated_path,
     calibrated_profile,
     default_device,
     find_profile,
-    hardware,
+    hardware_name,
     save_profile,
     shipped_profile,
     with_tf32,
 )
-from autockpt.machine.time_graph import Measured, measure
+from autockpt.machine.time_graph import GraphTimings, time_graph
 
 __all__ = [
-    "VARIABLE",
-    "Measured",
+    "CACHE_VARIABLE",
+    "GraphTimings",
     "TimingCache",
     "cache_folder",
     "calibrated_path",
     "calibrated_profile",
     "default_device",
+    "device_available",
     "find_profile",
     "free_bytes",
-    "hardware",
-    "is_here",
+    "hardware_name",
     "library_bytes",
-    "measure",
     "save_profile",
     "shipped_profile",
+    "time_graph",
     "total_bytes",
     "with_tf32",
 ]

@@ -19,12 +19,12 @@ from pathlib import Path
 
 from autockpt.files import draft
 
-VARIABLE = "AUTOCKPT_CACHE_DIR"
+CACHE_VARIABLE = "AUTOCKPT_CACHE_DIR"
 
 
 def cache_folder() -> Path:
     """`AUTOCKPT_CACHE_DIR`, or `autockpt` in the user's cache folder. Nothing is made before something is written."""
-    if named := os.environ.get(VARIABLE):
+    if named := os.environ.get(CACHE_VARIABLE):
         return Path(named).expanduser()
     if caches := os.environ.get("XDG_CACHE_HOME"):
         return Path(caches) / "autockpt"
@@ -57,7 +57,7 @@ class TimingCache:
         seconds = entry.get("seconds")
         return seconds if isinstance(seconds, float) and isfinite(seconds) and seconds > 0 else None
 
-    def settle(self, key: str, seconds: float) -> float:
+    def publish(self, key: str, seconds: float) -> float:
         """Keep what was measured, and give what holds from now on: this, or what another process saved before."""
         entry = {"schema": _SCHEMA, "key": key, "seconds": seconds}
         try:

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 
-def is_here(device: torch.device) -> bool:
+def device_available(device: torch.device) -> bool:
     """Whether kernels can be timed there."""
     return device.type == "cpu" or (device.type == "cuda" and torch.cuda.is_available())
 

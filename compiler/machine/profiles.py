@@ -58,7 +58,7 @@ def calibrated_profile(device: torch.device) -> DeviceProfile | None:
 
 
 def shipped_profile(device: torch.device) -> DeviceProfile:
-    return with_tf32(load_profile("cpu" if device.type == "cpu" else shipped_name(hardware(device))))
+    return with_tf32(load_profile("cpu" if device.type == "cpu" else shipped_name(hardware_name(device))))
 
 
 def with_tf32(profile: DeviceProfile) -> DeviceProfile:
@@ -76,10 +76,10 @@ def shipped_name(gpu: str) -> str:
 
 def calibrated_path(device: torch.device) -> Path:
     """One file for each kind of hardware: a home folder may be shared by many machines."""
-    return cache_folder() / "devices" / f"{_file_name(hardware(device))}.json"
+    return cache_folder() / "devices" / f"{_file_name(hardware_name(device))}.json"
 
 
-def hardware(device: torch.device) -> str:
+def hardware_name(device: torch.device) -> str:
     """The model of a GPU; of a CPU also its instructions and threads."""
     if device.type not in ("cpu", "cuda") or (device.type == "cuda" and not torch.cuda.is_available()):
         return device.type

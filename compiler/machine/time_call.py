@@ -14,7 +14,7 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from autockpt.cost_models.calibration import time_kernel
-from autockpt.inductor import Call, Unreal
+from autockpt.inductor import NotRunnable, RunnableCall
 from autockpt.machine.memory import free_bytes
 
 _FREE_SHARE = 0.5
@@ -36,11 +36,11 @@ def undisturbed(device: torch.device) -> Iterator[None]:
         torch.cuda.empty_cache()
 
 
-def time_call(call: Call, deadline: float) -> float:
-    """Seconds of one call. Unreal where it is too large or runs past the deadline, a time of `time.perf_counter`."""
+def time_call(call: RunnableCall, deadline: float) -> float:
+    """Seconds of one call. NotRunnable where it is too large or runs past the deadline, a time of `time.perf_counter`."""
     _check_time(deadline)
     if call.nbytes > _FREE_SHARE * free_bytes(call.device):
-        raise Unreal("its tensors would fill half of the free memory")
+        raise NotRunnable("its tensors would fill half of the free memory")
     run = call.real()
 
     def run_in_time() -> object:
@@ -52,4 +52,4 @@ def time_call(call: Call, deadline: float) -> float:
 
 def _check_time(deadline: float) -> None:
     if time.perf_counter() > deadline:
-        raise Unreal("the time for timing was over")
+        raise NotRunnable("the time for timing was over")

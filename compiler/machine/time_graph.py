@@ -23,9 +23,9 @@ import torch
 from torch import fx
 
 from autockpt.cost_models import seconds_of
-from autockpt.inductor import Call, Unreal, call_of
+from autockpt.inductor import NotRunnable, RunnableCall, runnable_call
 from autockpt.machine.cache import TimingCache
-from autockpt.machine.hardware import describe, is_here
+from autockpt.machine.hardware import describe, device_available
 from autockpt.machine.time_call import time_call, undisturbed
 from autockpt.passes.graph import JointGraph, Kind, Trait, Value
 from autockpt.passes.problem import Lowering, Setup, work_of_value
@@ -38,7 +38,7 @@ _LIMIT_SECONDS = {"measured": 20.0, "profile": 2.0}
 
 
 @dataclass(frozen=True)
-class Measured:
+class GraphTimings:
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Of every value whose operation was timed."""
     timed: int = 0
@@ -51,12 +51,12 @@ class Measured:
 class _Timeable:
     """One operation on tensors of one kind, and the values that it makes."""
 
-    call: Call
+    call: RunnableCall
     key: str
     values: list[Value] = field(default_factory=list)
 
 
-def measure(gm: fx.GraphModule, graph: JointGraph, setup: Setup, cost: str, cache: TimingCache) -> Measured:
+def time_graph(gm: fx.GraphModule, graph: JointGraph, setup: Setup, cost: str, cache: TimingCache) -> GraphTimings:
     """With cost "measured", of all that runs alone; with "profile", only of what no formula knows."""
     started = time.perf_counter()
     left: list[str] = []
@@ -71,7 +71,7 @@ def measure(gm: fx.GraphModule, graph: JointGraph, setup: Setup, cost: str, cach
         log.info("timed %d operators in %.1f s, %d from cache, %d left to the profile", *counts)
     by_key = seconds | timed
     by_value = {value.name: by_key[one.key] for one in distinct if one.key in by_key for value in one.values}
-    return Measured(by_value, len(timed), len(seconds), tuple(left))
+    return GraphTimings(by_value, len(timed), len(seconds), tuple(left))
 
 
 def _distinct(gm: fx.GraphModule, graph: JointGraph, setup: Setup, cost: str, left: list[str]) -> list[_Timeable]:
@@ -83,7 +83,7 @@ def _distinct(gm: fx.GraphModule, graph: JointGraph, setup: Setup, cost: str, le
             continue
         try:
             call = _call(nodes[value.name], setup.device.kind, work_of_value(graph, value).estimated)
-        except Unreal as unreal:
+        except NotRunnable as unreal:
             _leave(left, value.operator, unreal)
             continue
         key = f"{call.key}; {describe(call.device)}"
@@ -103,14 +103,14 @@ def _is_asked(graph: JointGraph, value: Value, lowering: Lowering, cost: str) ->
     return value.kind is Kind.EXTERN or lowering is Lowering.EAGER
 
 
-def _call(node: fx.Node, profiled: str, estimated: bool) -> Call:
-    call = call_of(node)
+def _call(node: fx.Node, profiled: str, estimated: bool) -> RunnableCall:
+    call = runnable_call(node)
     if _may_talk(node):
-        raise Unreal("it may talk to other processes, which would wait for it")
-    if call.device.type != profiled or not is_here(call.device):
-        raise Unreal(f"it runs on a {call.device.type} and is priced for a {profiled}")
+        raise NotRunnable("it may talk to other processes, which would wait for it")
+    if call.device.type != profiled or not device_available(call.device):
+        raise NotRunnable(f"it runs on a {call.device.type} and is priced for a {profiled}")
     if not estimated and any(layout.holds_indices for layout in call.layouts):
-        raise Unreal("how long it takes depends on indices")
+        raise NotRunnable("how long it takes depends on indices")
     return call
 
 
@@ -136,11 +136,11 @@ def _time(new: Sequence[_Timeable], deadline: float, cache: TimingCache, left: l
                 _leave(left, str(one.call.target), error)
         else:
             best[one.key] = min(seconds, best.get(one.key, seconds))
-    return {key: cache.settle(key, seconds) for key, seconds in best.items()}
+    return {key: cache.publish(key, seconds) for key, seconds in best.items()}
 
 
 def _leave(left: list[str], operator: str, error: Exception) -> None:
-    reason = str(error) if isinstance(error, Unreal) else f"it raised {type(error).__name__}: {error}"
+    reason = str(error) if isinstance(error, NotRunnable) else f"it raised {type(error).__name__}: {error}"
     if (line := f"{operator}: {reason}") not in left:
         log.debug("not timed: %s", line)
         left.append(line)

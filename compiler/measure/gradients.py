@@ -29,7 +29,7 @@ class Comparison:
         return f"{self.beyond_noise:.0e}" if self.beyond_noise else f"noise {self.largest:.0e}"
 
 
-class References:
+class ReferenceGradients:
     """Plain Inductor's gradients, and how far it is from itself: several threads add into an embedding in any order."""
 
     def __init__(self, plain: Training) -> None:

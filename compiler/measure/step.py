@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_map_only
 
 from autockpt.cost_models.memory import memory_of
 from autockpt.errors import AutockptError
-from autockpt.machine import is_here
+from autockpt.machine import device_available
 
 _NUMBER = count()
 
@@ -76,7 +76,7 @@ def _place(device: str) -> torch.device:
         place = torch.device(device)
     except RuntimeError as error:
         raise AutockptError(f"{device!r} is no device: {error}") from None
-    if not is_here(place):
+    if not device_available(place):
         raise AutockptError(f"there is no device {device!r} here: torch.cuda.is_available() says so")
     return place
 

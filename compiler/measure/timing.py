@@ -77,7 +77,7 @@ _NAMES = {
 }
 
 
-def kernel_seconds(step: Step) -> Times:
+def seconds_by_family(step: Step) -> Times:
     """Of one step, the mean of a few, under a profiler that sees torch's kernels but not Inductor's loops."""
     step()
     with profile(activities=[ProfilerActivity.CPU]) as profiler:

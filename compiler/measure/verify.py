@@ -13,7 +13,7 @@ from torch._inductor.compile_fx import compile_fx
 
 from autockpt.errors import BudgetError
 from autockpt.inductor import precision_patches
-from autockpt.measure.gradients import Comparison, References
+from autockpt.measure.gradients import Comparison, ReferenceGradients
 from autockpt.measure.peak import measure_peak
 from autockpt.measure.step import Training, load_training
 from autockpt.partition import GraphDecision, decisions, unused
@@ -74,7 +74,7 @@ def verify_target(
     progress(f"{target}: plain Inductor")
     load = partial(load_training, target, settings=settings, device=device)
     plain = load(plain_inductor)
-    reference = References(plain)
+    reference = ReferenceGradients(plain)
     plain_bytes = measure_peak(plain.step, plain.device) + plain.graph_input_bytes
     found = []
     for budget in budgets:
@@ -90,7 +90,7 @@ def plain_inductor(gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
 
 
 def _verify(
-    blank: Verdict, load: Callable[..., Training], budget: int | float | str, reference: References
+    blank: Verdict, load: Callable[..., Training], budget: int | float | str, reference: ReferenceGradients
 ) -> tuple[Verdict, str]:
     before = len(decisions())
     training = load("autockpt", options={"memory_budget": budget})

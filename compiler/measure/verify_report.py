@@ -75,7 +75,7 @@ def verify_summary(verdicts: Sequence[Verdict]) -> list[str]:
     return lines
 
 
-def falls(verdicts: Sequence[Verdict]) -> list[str]:
+def falling_peaks(verdicts: Sequence[Verdict]) -> list[str]:
     """A larger budget may not give a lower peak; a hundredth is noise."""
     found = []
     for target in dict.fromkeys(verdict.target for verdict in verdicts):

@@ -19,7 +19,7 @@ import autockpt
 from autockpt import cost_models, passes
 from autockpt.errors import AutockptError, BudgetError
 from autockpt.inductor import Modules, read_joint, tidy, torch_partition
-from autockpt.machine import Measured, TimingCache, measure
+from autockpt.machine import GraphTimings, TimingCache, time_graph
 from autockpt.partition.given import judged, over_budget, unusable
 from autockpt.partition.messages import infeasible
 from autockpt.partition.record import record
@@ -89,7 +89,7 @@ class Partitioner(CustomPartitionerFn):
         tidy(gm)
         graph = read_joint(gm, outputs, parameters)
         writer = Writer(gm, outputs, parameters)
-        measured = measure(gm, graph, self.setup, self.cost, TimingCache(self.timings))
+        measured = time_graph(gm, graph, self.setup, self.cost, TimingCache(self.timings))
         decision = self._decide(graph, self.setup, measured)
         if self.look is not None:
             if modules := self._own(decision, writer, self.look, kwargs, measured):
@@ -100,13 +100,13 @@ class Partitioner(CustomPartitionerFn):
         record(decision, writer.looking, measured)
         return modules
 
-    def _decide(self, graph: JointGraph, setup: Setup, measured: Measured) -> Decision:
+    def _decide(self, graph: JointGraph, setup: Setup, measured: GraphTimings) -> Decision:
         if self.plan is None:
             return decide(graph, setup, measured.seconds)
         return judged(self.plan, graph, setup, measured.seconds)
 
     def _own(
-        self, decision: Decision, writer: Writer, look: Looker, arguments: dict[str, Any], measured: Measured
+        self, decision: Decision, writer: Writer, look: Looker, arguments: dict[str, Any], measured: GraphTimings
     ) -> Modules | None:
         """Inductor's own partition, if the budget allows it."""
         if self.setup.planner != "auto" or self.plan is not None:
@@ -123,7 +123,7 @@ class Partitioner(CustomPartitionerFn):
         record(own.decision, writer.looking, measured)
         return own.modules
 
-    def _settle(self, decision: Decision, writer: Writer, look: Looker, measured: Measured) -> Decision:
+    def _settle(self, decision: Decision, writer: Writer, look: Looker, measured: GraphTimings) -> Decision:
         """The decision after a look at the lowered step; where it cannot be had, one with a wider margin."""
         if decision.outcome is Outcome.OVER_BUDGET and decision.forecast.peak_bytes > HOPELESS * decision.budget_bytes:
             return decision

@@ -12,7 +12,7 @@ from typing import Any
 from torch import _logging
 
 from autockpt.inductor import DryRun
-from autockpt.machine import Measured
+from autockpt.machine import GraphTimings
 from autockpt.partition.breakdown import breakdown
 from autockpt.partition.messages import as_json, estimated_operators, named, one_line, tensor_table
 from autockpt.passes.forecast import Forecast
@@ -41,7 +41,7 @@ class GraphDecision:
     name: str
     decision: Decision
     looking: Looking = field(default_factory=Looking)
-    measured: Measured = field(default_factory=Measured)
+    measured: GraphTimings = field(default_factory=GraphTimings)
     """Seconds that were timed and are not the profile's."""
     measured_bytes: int | None = None
     """The peak of a real step, parameters and inputs included, where somebody measured one."""
@@ -129,7 +129,7 @@ def decisions() -> tuple[GraphDecision, ...]:
     return tuple(_DECISIONS)
 
 
-def record(decision: Decision, looking: Looking, measured: Measured) -> GraphDecision:
+def record(decision: Decision, looking: Looking, measured: GraphTimings) -> GraphDecision:
     """Remember, log and trace a decision."""
     made = GraphDecision(f"graph {len(_DECISIONS)}", decision, looking, measured)
     _DECISIONS.append(made)

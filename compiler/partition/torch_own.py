@@ -16,7 +16,7 @@ from typing import Any
 import torch._functorch.config as functorch_config
 from torch import fx
 
-from autockpt.inductor import DryRun, Modules, copy_joint, mark_own, saved_by, torch_partition
+from autockpt.inductor import DryRun, Modules, copy_joint, mark_torch_own, saved_by, torch_partition
 from autockpt.passes.forecast import TORCH_PARTITION, Candidate
 from autockpt.passes.planners import Decision, Look, completed
 from autockpt.passes.problem import Outcome
@@ -53,7 +53,7 @@ def own_partition(
         return None
     # As ordinary modules: a lazy one and a copy of it have different keys in Inductor's cache.
     modules = fx.GraphModule(modules[0], modules[0].graph), fx.GraphModule(modules[1], modules[1].graph)
-    mark_own(*modules)
+    mark_torch_own(*modules)
     lowered = look(modules)
     seen = Look(
         candidate, decision.frontier.peak_bytes(candidate), lowered.peak_bytes + decision.forecast.graph_input_bytes

@@ -16,7 +16,7 @@ from torch._inductor.runtime import triton_helpers
 from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import ASTSource
 
-from autockpt.inductor.fake_cuda import gpu_of
+from autockpt.inductor.fake_cuda import gpu_properties
 from autockpt.inductor.fake_triton import fake_triton
 
 _TOOL = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
@@ -27,7 +27,7 @@ GPUS = {80: "a100-80gb", 90: "h100-sxm"}
 
 def compile_all(sources: str, architecture: int) -> list[dict[str, Any]]:
     """Every kernel in a file of sources, as it would be launched first."""
-    gpu = gpu_of(GPUS[architecture])[0]
+    gpu = gpu_properties(GPUS[architecture])[0]
     # Each source asks for the driver of the GPU that is here.
     with fake_triton(gpu), patch.object(triton_helpers, "set_driver_to_gpu", lambda: None):
         wanted = json.loads(Path(sources).read_text()).items()

@@ -20,7 +20,7 @@ from torch._inductor.codecache import PyCodeCache
 
 import autockpt
 from autockpt.cost_models import load_profile
-from autockpt.inductor.fake_cuda import fake_cuda, gpu_of
+from autockpt.inductor.fake_cuda import fake_cuda, gpu_properties
 from autockpt.inductor.fake_step import FakeStep, from_model
 from autockpt.inductor.fake_triton import fake_triton
 
@@ -34,7 +34,7 @@ def gpu(name: str = "h100-sxm") -> Iterator[torch.device]:
     profile = load_profile(name)
     with (
         fake_cuda(profile) as place,
-        fake_triton(gpu_of(profile.name)[0]),
+        fake_triton(gpu_properties(profile.name)[0]),
         functorch_config.patch(force_non_lazy_backward_lowering=True),
     ):
         assert place.device.type == "cuda", place.approximations

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 import autockpt
 from autockpt.cost_models import load_profile
-from autockpt.inductor.cuda_library import NoStandIn, cuda_library
+from autockpt.inductor.cuda_library import NoFakeCuda, cuda_library
 from autockpt.inductor.fake_cuda import fake_cuda
 
 
@@ -160,7 +160,7 @@ def test_the_report_is_json(tmp_path: Path) -> None:
 def _has_fake_cuda() -> bool:
     try:
         cuda_library()
-    except NoStandIn:
+    except NoFakeCuda:
         return False
     return not torch.cuda.is_available()
 

@@ -8,7 +8,7 @@ import pytest
 
 from autockpt.analysis.request import BATCH, SEQUENCE, check_settings, numbers, parse_settings
 from autockpt.errors import AutockptError
-from autockpt.inductor.fake_cuda import gpu_of
+from autockpt.inductor.fake_cuda import gpu_properties
 
 
 def factory(batch_size: int = 8, seq: int = 128, causal: bool = True, dtype: str = "bf16") -> None: ...
@@ -50,8 +50,8 @@ def test_batch_and_sequence_are_found_by_the_names_that_people_give_them() -> No
 
 
 def test_the_longest_name_that_fits_a_profile_is_its_gpu() -> None:
-    assert gpu_of("h100-pcie")[0].processors == 114
-    assert gpu_of("h100-sxm") == (gpu_of("h100")[0], True)
-    assert gpu_of("a100-40gb")[0].capability == (8, 0)
-    assert gpu_of("a10")[0].capability == (8, 6)
-    assert gpu_of("mi300x")[1] is False
+    assert gpu_properties("h100-pcie")[0].processors == 114
+    assert gpu_properties("h100-sxm") == (gpu_properties("h100")[0], True)
+    assert gpu_properties("a100-40gb")[0].capability == (8, 0)
+    assert gpu_properties("a10")[0].capability == (8, 6)
+    assert gpu_properties("mi300x")[1] is False

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from autockpt.inductor.real_arguments import Layout, Unreal, call_of
+from autockpt.inductor.real_arguments import Layout, NotRunnable, runnable_call
 
 CPU = torch.device("cpu")
 
@@ -51,7 +51,7 @@ def test_equal_calls_have_one_key_and_another_shape_stride_type_or_number_has_it
     def calls(x: Tensor, y: Tensor, z: Tensor, w: Tensor) -> tuple[Tensor, ...]:
         return x + y, y + x, x + x, x + y.t(), x + z, x + w, torch.add(x, y, alpha=2)
 
-    found = [call_of(node) for node in nodes(calls, x, y, torch.randn(2, 4, 4), x.double())]
+    found = [runnable_call(node) for node in nodes(calls, x, y, torch.randn(2, 4, 4), x.double())]
     first, second, *others = [call.key for call in found if call.target is torch.ops.aten.add.Tensor]
     assert first == second
     assert len({first, *others}) == 1 + len(others) == 6
@@ -59,7 +59,7 @@ def test_equal_calls_have_one_key_and_another_shape_stride_type_or_number_has_it
 
 def test_a_tensor_that_is_given_twice_is_one_tensor() -> None:
     (node,) = nodes(lambda x: x * x, torch.randn(8))
-    call = call_of(node)
+    call = runnable_call(node)
     (layout,) = call.layouts
     assert call.nbytes == 2 * layout.nbytes == 64
     one, other = call.real().args  # type: ignore[attr-defined]  # a partial, which is what one can look into
@@ -68,15 +68,15 @@ def test_a_tensor_that_is_given_twice_is_one_tensor() -> None:
 
 def test_lists_of_tensors_and_keywords_are_real_too() -> None:
     cat, full = nodes(lambda x, y: (torch.cat([x, y], 1), torch.full((3,), 2.0)), torch.randn(2, 2), torch.randn(2, 5))
-    made = call_of(cat).real()()
+    made = runnable_call(cat).real()()
     assert isinstance(made, Tensor)
     assert made.shape == (2, 7)
-    assert torch.equal(call_of(full).real()(), torch.full((3,), 2.0))  # type: ignore[arg-type]  # one tensor
+    assert torch.equal(runnable_call(full).real()(), torch.full((3,), 2.0))  # type: ignore[arg-type]  # one tensor
 
 
 def test_what_has_no_strides_cannot_be_made() -> None:
     gm = make_fx(lambda x: x * 2, tracing_mode="fake")(torch.randn(3))
     (node,) = (node for node in gm.graph.nodes if node.op == "call_function")
     node.args[0].meta["val"] = torch.eye(3).to_sparse()
-    with pytest.raises(Unreal, match="sparse"):
-        call_of(node)
+    with pytest.raises(NotRunnable, match="sparse"):
+        runnable_call(node)

@@ -21,15 +21,15 @@ def only_file(folder: Path) -> Path:
 def test_what_was_kept_is_found_again_and_nothing_else(tmp_path: Path) -> None:
     cache = TimingCache(tmp_path / "not" / "there" / "yet")
     assert cache.find("one") is None
-    assert cache.settle("one", 0.25) == 0.25
+    assert cache.publish("one", 0.25) == 0.25
     assert cache.find("one") == 0.25
     assert cache.find("another") is None
 
 
 def test_the_first_timing_of_a_key_holds(tmp_path: Path) -> None:
     cache = TimingCache(tmp_path)
-    cache.settle("one", 0.25)
-    assert cache.settle("one", 0.5) == 0.25
+    cache.publish("one", 0.25)
+    assert cache.publish("one", 0.5) == 0.25
     assert cache.find("one") == 0.25
 
 
@@ -50,16 +50,16 @@ def test_the_first_timing_of_a_key_holds(tmp_path: Path) -> None:
 )
 def test_a_damaged_entry_is_missing_and_is_written_anew(tmp_path: Path, damaged: str) -> None:
     cache = TimingCache(tmp_path)
-    cache.settle("one", 0.5)
+    cache.publish("one", 0.5)
     only_file(tmp_path).write_text(damaged)
     assert cache.find("one") is None
-    assert cache.settle("one", 0.25) == 0.25
+    assert cache.publish("one", 0.25) == 0.25
     assert cache.find("one") == 0.25
 
 
 def test_bytes_that_are_no_text_are_missing_too(tmp_path: Path) -> None:
     cache = TimingCache(tmp_path)
-    cache.settle("one", 0.5)
+    cache.publish("one", 0.5)
     only_file(tmp_path).write_bytes(b"\xff\xfe\x00")
     assert cache.find("one") is None
 
@@ -68,7 +68,7 @@ def test_a_folder_that_cannot_be_written_to_is_no_error(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
     cache = TimingCache(blocked / "timings")
-    assert cache.settle("one", 0.25) == 0.25
+    assert cache.publish("one", 0.25) == 0.25
     assert cache.find("one") is None
 
 
@@ -78,15 +78,15 @@ def test_a_file_system_without_links_keeps_timings_too(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(Path, "hardlink_to", refuse)
     cache = TimingCache(tmp_path)
-    assert cache.settle("one", 0.25) == 0.25
-    assert cache.settle("one", 0.5) == 0.25
+    assert cache.publish("one", 0.25) == 0.25
+    assert cache.publish("one", 0.5) == 0.25
     assert only_file(tmp_path).suffix == ".json"
 
 
 def settle_all(folder: Path, own: float) -> list[float]:
     cache = TimingCache(folder)
     for _ in range(5):
-        settled = [cache.settle(key, own) for key in KEYS]
+        settled = [cache.publish(key, own) for key in KEYS]
         assert [cache.find(key) for key in KEYS] == settled
     return settled
 

@@ -20,7 +20,7 @@ from autockpt.inductor.joint_capture import capture
 from autockpt.machine import time_call
 from autockpt.machine import time_graph as measured_module
 from autockpt.machine.cache import TimingCache
-from autockpt.machine.time_graph import measure
+from autockpt.machine.time_graph import time_graph
 from autockpt.partition.partitioner import Partitioner
 from autockpt.partition.record import GraphDecision
 from autockpt.passes.graph.joint import Kind
@@ -235,7 +235,7 @@ def test_under_inductor_loops_that_fuse_stay_with_the_profile(second_each: list[
     (captured,) = capture(Deep(dropout=0.5), [torch.randn(8, 16)])
     graph = read_joint(captured.joint, captured.forward_outputs, captured.parameters)
     setup = Setup(Budget(fraction=0.0), load_profile("cpu"), Lowering.INDUCTOR)
-    made = measure(captured.joint, graph, setup, "measured", TimingCache(tmp_path))
+    made = time_graph(captured.joint, graph, setup, "measured", TimingCache(tmp_path))
     products = {value.name for value in graph.values if value.operator in ("aten.mm.default", "aten.addmm.default")}
     assert made.seconds == dict.fromkeys(products, 1.0)
 

@@ -15,7 +15,7 @@ from autockpt.measure import verify as verification
 from autockpt.measure.gradients import Comparison, difference
 from autockpt.measure.step import load_training
 from autockpt.measure.verify import Verdict, verify_target
-from autockpt.measure.verify_report import cells, falls, verify_summary
+from autockpt.measure.verify_report import cells, falling_peaks, verify_summary
 
 SCRIPT = """
 import torch
@@ -68,8 +68,8 @@ def test_the_summary_counts_and_gives_every_reason() -> None:
 
 def test_a_peak_that_falls_with_a_larger_budget_is_named() -> None:
     more = replace(GOOD, budget="0.6", budget_bytes=120 * 2**20, measured_bytes=90 * 2**20)
-    assert falls([GOOD, more]) == ["net: from 0.3 to 0.6 measured_bytes FALLS from 97.0 MiB to 90.0 MiB"]
-    assert falls([GOOD, replace(more, measured_bytes=97 * 2**20 - 9)]) == []
+    assert falling_peaks([GOOD, more]) == ["net: from 0.3 to 0.6 measured_bytes FALLS from 97.0 MiB to 90.0 MiB"]
+    assert falling_peaks([GOOD, replace(more, measured_bytes=97 * 2**20 - 9)]) == []
 
 
 def test_a_difference_is_of_the_whole_tensor_and_nothing_hides_behind_nan() -> None:
@@ -115,7 +115,7 @@ def test_a_device_that_is_not_here_is_one_sentence(script: Path, capsys: pytest.
 
 
 def test_model_and_inputs_are_moved_to_the_device(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "is_here", lambda device: True)
+    monkeypatch.setattr(training, "device_available", lambda device: True)
     moved = load_training(f"{script}:small", device="meta")
     tensors = [*moved.model.parameters(), *moved.inputs]
     assert {tensor.device.type for tensor in tensors} == {"meta"}
