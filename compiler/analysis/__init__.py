@@ -1,7 +1,7 @@
 """TODO"""
 
-from autockpt.analysis.analyze import analyze
-from autockpt.analysis.request import Question, add_set, budget_argument, check_settings, parse_settings
+from autockpt.analysis.entry import analyze
+from autockpt.analysis.request import Question, check_settings
 from autockpt.analysis.result import Analysis
 from autockpt.analysis.variants import MaxBatch, Scenario, what_if
 
@@ -10,10 +10,7 @@ __all__ = [
     "MaxBatch",
     "Question",
     "Scenario",
-    "add_set",
     "analyze",
-    "budget_argument",
     "check_settings",
-    "parse_settings",
     "what_if",
 ]

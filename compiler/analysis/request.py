@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
-import ast
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,42 +49,6 @@ class Question:
 
 BATCH = ("batch", "batch_size", "bs")
 SEQUENCE = ("seq", "sequence", "sequence_length", "seq_len", "seqlen", "seq_length", "length")
-
-
-def add_set(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--set", nargs="+", default=[], metavar="NAME=VALUE", help="arguments of the factory, such as batch=32 seq=4096"
-    )
-
-
-def budget_argument(text: str) -> int | float | str:
-    """A budget on the command line."""
-    value: int | float | str = text
-    for convert in (int, float):
-        try:
-            value = convert(text)
-            break
-        except ValueError:
-            continue
-    try:
-        check_budget(value)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} {error}") from None
-    return value
-
-
-def parse_settings(words: Sequence[str]) -> dict[str, Any]:
-    """Values are Python literals where they are ones, and text where not."""
-    found = {}
-    for word in words:
-        name, equals, text = word.partition("=")
-        if not equals or not name.isidentifier():
-            raise AutockptError(f"--set {word!r} is not NAME=VALUE")
-        try:
-            found[name] = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
-            found[name] = text
-    return found
 
 
 def check_settings(factory: Callable[..., Any], settings: Mapping[str, Any], target: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from autockpt.analysis.analyze import answer
+from autockpt.analysis.entry import answer
 from autockpt.analysis.request import BATCH, SEQUENCE, Question, numbers
 from autockpt.analysis.result import Analysis
 from autockpt.errors import AutockptError

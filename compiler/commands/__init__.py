@@ -1,15 +1,11 @@
-"""TODO"""
+"""One module for each command of `autockpt`, each with `add_arguments(parser)`, which sets the function that runs it.
 
-from autockpt.commands.analyze import add_analyze
-from autockpt.commands.calibrate import add_calibrate
-from autockpt.commands.devices import add_devices
-from autockpt.commands.diff import add_diff
-from autockpt.commands.verify import add_verify
+`autockpt.cli` imports only the module of the command that was typed. What a command needs beyond argparse is imported
+inside its functions, so that `--help` and a mistyped argument are answered without loading torch.
+"""
+
+from autockpt.commands.bench import BENCHES
 
 __all__ = [
-    "add_analyze",
-    "add_calibrate",
-    "add_devices",
-    "add_diff",
-    "add_verify",
+    "BENCHES",
 ]

@@ -4,28 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from autockpt.commands.arguments import add_settings, budget
+from autockpt.commands.console import progress_line, stdout_console
+from autockpt.units import Progress
 
-from autockpt.analysis import (
-    Analysis,
-    MaxBatch,
-    Question,
-    Scenario,
-    add_set,
-    budget_argument,
-    check_settings,
-    parse_settings,
-    what_if,
-)
-from autockpt.measure import load_factory
-from autockpt.plans import PlanFile
-from autockpt.render import analysis_text, check_page, check_writable, save_as
+if TYPE_CHECKING:
+    from autockpt.analysis import Analysis
 
 FITS, DOES_NOT_FIT = 0, 3
 _FILES = {"html": ".html", "json": ".json", "trace": "trace.json", "snapshot": ".pickle"}
@@ -33,19 +20,15 @@ _SOON = 12.0
 """Seconds that an analysis may have taken for "what if" rows, which take as long each, to come unasked."""
 
 
-def add_analyze(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "analyze",
-        help="will it fit, why, and what would it cost: for any device, before anything runs",
-        description="Plans a training step on tensors without memory, for a device that need not be here. "
-        "Exit code 0: it fits; 3: it does not; 2: wrong use.",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Plans a training step on tensors without memory, for a device that need not be present. "
+        "Exit code 0: it fits; 3: it does not; 2: wrong use."
     )
     parser.add_argument("target", metavar="SCRIPT.py:FACTORY", help="a function that returns a model and its inputs")
-    add_set(parser)
+    add_settings(parser)
     parser.add_argument("--device", help="a profile's name or path (`autockpt devices`); default: this machine")
-    parser.add_argument(
-        "--budget", type=budget_argument, help="as memory_budget; default: the device's memory, less 8 %%"
-    )
+    parser.add_argument("--budget", type=budget, help="as memory_budget; default: the device's memory, less 8 %%")
     parser.add_argument("--optimizer", metavar="NAME", help="count its state too: adamw, sgd, momentum, ...")
     parser.add_argument("--plan", metavar="FILE", help="judge this plan instead of making one")
     parser.add_argument("--lower", action="store_true", help="write the kernels' code too, and count what it allocates")
@@ -64,26 +47,29 @@ def add_analyze(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def _run(parsed: argparse.Namespace) -> int:
+    from autockpt.render import check_page, check_writable
+
     for path in (*(getattr(parsed, kind) for kind in _FILES), parsed.save_plan):
         if path and path != "-":
             check_writable(path)
     if parsed.html:
         check_page()
-    console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("starting")
-        analysis = _analysis(parsed, lambda text: progress.update(task, description=text))
+    with progress_line() as progress:
+        analysis = _analysis(parsed, progress)
     _write(parsed, analysis)
     return FITS if analysis.fits else DOES_NOT_FIT
 
 
-def _analysis(parsed: argparse.Namespace, progress: Callable[[str], None]) -> Analysis:
+def _analysis(parsed: argparse.Namespace, progress: Progress) -> Analysis:
+    from autockpt.analysis import MaxBatch, Question, Scenario, check_settings, what_if
+    from autockpt.measure import load_factory
+    from autockpt.plans import PlanFile
+
     plan = PlanFile.load(parsed.plan) if parsed.plan else None
     question = Question(parsed.budget, parsed.device, parsed.optimizer, parsed.lower, plan, progress=progress)
     # Before the script runs, which may take long: a wrong name.
     question.profile  # noqa: B018
-    settings = parse_settings(parsed.set)
+    settings = dict(parsed.set)
     factory = load_factory(parsed.target)
     check_settings(factory, settings, parsed.target)
     scenario = Scenario(parsed.target, factory, settings, question)
@@ -100,6 +86,8 @@ def _analysis(parsed: argparse.Namespace, progress: Callable[[str], None]) -> An
 
 
 def _write(parsed: argparse.Namespace, analysis: Analysis) -> None:
+    from autockpt.render import analysis_text, save_as
+
     report: dict[str, Any] = analysis.report
     for kind, end in _FILES.items():
         path = getattr(parsed, kind)
@@ -110,5 +98,5 @@ def _write(parsed: argparse.Namespace, analysis: Analysis) -> None:
     if parsed.json == "-":
         print(json.dumps(report, indent=1, allow_nan=False))
         return
-    console = Console(width=None if sys.stdout.isatty() else 120)
+    console = stdout_console(120)
     console.print(analysis_text(report, console.width))

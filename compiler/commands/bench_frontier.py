@@ -4,44 +4,27 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rich.console import Console
+from autockpt.commands.arguments import positive
+from autockpt.commands.console import Children, print_lines, progress_line, stdout_console
+from autockpt.units import Progress
 
-from autockpt.bench import (
-    BUDGETS,
-    Frontier,
-    bench_frontier,
-    frontier_markdown,
-    frontier_notes,
-    frontier_series,
-    frontier_summary,
-    frontier_table,
-)
-from autockpt.commands.console import Show, positive, print_lines, run_apart, shown
-from autockpt.errors import AutockptError
-from autockpt.render import check_plot, save_plot
-
-NAME = "bench-frontier"
-"""Of the hidden command that `bench frontier` stands for."""
+if TYPE_CHECKING:
+    from autockpt.bench import Frontier
 
 
-def add_bench_frontier(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        NAME,
-        prog="autockpt bench frontier",
-        description="Peak and step time of plain Inductor, torch's activation_memory_budget and a checkpoint around "
-        "every block, and of autockpt at each of their peaks and at its floor. Exit code 1 where autockpt does not "
-        "hold a peak, does not run, or has other gradients than plain Inductor.",
-        fromfile_prefix_chars="@",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Peak and step time of plain Inductor, torch's activation_memory_budget and a checkpoint around every block, "
+        "and of autockpt at each of their peaks and at its minimum peak. Exit code 1 where autockpt exceeds a peak, "
+        "does not run, or has other gradients than plain Inductor."
     )
     parser.add_argument(
         "targets", nargs="+", metavar="SCRIPT.py:FACTORY", help="models, or @FILE with one of them a line"
     )
-    parser.add_argument(
-        "--budgets", nargs="*", type=_share, default=list(BUDGETS), help="torch's (default 0.8 0.5 0.2 0.1 0.0)"
-    )
+    parser.add_argument("--budgets", nargs="*", type=_share, help="torch's (default 0.8 0.5 0.2 0.1 0.0)")
     parser.add_argument("--repeats", "--rounds", type=positive, default=15, help="timed steps of each (default 15)")
     parser.add_argument(
         "--plot", metavar="FILE|FOLDER", help="peak against time; a folder takes one .svg for each model"
@@ -59,13 +42,16 @@ def _share(text: str) -> float:
 
 
 def _run(parsed: argparse.Namespace) -> int:
+    from autockpt.bench import frontier_markdown, frontier_notes, frontier_series, frontier_summary, frontier_table
+    from autockpt.render import save_plot
+
     plots = _plots(parsed)
-    console = Console(width=None if sys.stdout.isatty() else 150)
-    measure = _here if len(parsed.targets) == 1 else _apart
+    console = stdout_console(150)
+    measure = _in_process if len(parsed.targets) == 1 else _in_subprocess
     frontiers = []
     for target in parsed.targets:
-        with shown(target) as show:
-            frontier = measure(target, parsed, show)
+        with progress_line(target, log=True) as progress:
+            frontier = measure(target, parsed, progress)
         frontiers.append(frontier)
         if not frontier.trouble:
             console.print(frontier_table(frontier))
@@ -94,6 +80,8 @@ def _plots(parsed: argparse.Namespace) -> dict[str, str]:
     """The file of each target's plot, checked before minutes of measuring."""
     if not parsed.plot:
         return {}
+    from autockpt.render import check_plot
+
     given = Path(parsed.plot)
     if len(parsed.targets) == 1 and given.suffix and not given.is_dir():
         check_plot(parsed.plot)
@@ -104,13 +92,21 @@ def _plots(parsed: argparse.Namespace) -> dict[str, str]:
     return files
 
 
-def _here(target: str, parsed: argparse.Namespace, show: Show) -> Frontier:
-    return bench_frontier(target, parsed.budgets, parsed.repeats, show)
+def _in_process(target: str, parsed: argparse.Namespace, progress: Progress) -> Frontier:
+    from autockpt.bench import BUDGETS, bench_frontier
+
+    return bench_frontier(target, BUDGETS if parsed.budgets is None else parsed.budgets, parsed.repeats, progress)
 
 
-def _apart(target: str, parsed: argparse.Namespace, show: Show) -> Frontier:
-    options = ["--repeats", str(parsed.repeats), "--budgets", *map(str, parsed.budgets)]
+def _in_subprocess(target: str, parsed: argparse.Namespace, progress: Progress) -> Frontier:
+    from autockpt.bench import Frontier
+    from autockpt.errors import AutockptError
+
+    options = ["--repeats", str(parsed.repeats)]
+    options += [] if parsed.budgets is None else ["--budgets", *map(str, parsed.budgets)]
     try:
-        return Frontier.from_json(run_apart(target, ["bench", "frontier", *options], show))
+        with Children() as children:
+            (row,) = children.run(target, ["bench", "frontier", *options], progress)
+        return Frontier.from_json(row)
     except AutockptError as error:
         return Frontier(target, trouble=str(error))

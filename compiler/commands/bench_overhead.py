@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rich.console import Console
+from autockpt.commands.arguments import positive
+from autockpt.commands.console import Children, print_lines, progress_line, stdout_console
+from autockpt.units import Progress
 
-from autockpt.bench import Overhead, bench_overhead, overhead_markdown, overhead_summary, overhead_table
-from autockpt.commands.console import Show, positive, print_lines, run_apart, shown
-from autockpt.errors import AutockptError
-from autockpt.options import COSTS
-
-NAME = "bench-overhead"
-"""Of the hidden command that `bench overhead` stands for."""
+if TYPE_CHECKING:
+    from autockpt.bench import Overhead
 
 
-def add_bench_overhead(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        NAME,
-        prog="autockpt bench overhead",
-        description="Step time of plans from floor to fastest over that of the plan that recomputes nothing, predicted "
-        "and measured, and how well their ranks agree. Exit code 1 where a model did not run.",
-        fromfile_prefix_chars="@",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Step time of plans from the minimum peak to the fastest, relative to the plan that recomputes nothing: "
+        "predicted, measured, and how well their ranks agree. Exit code 1 where a model did not run."
     )
     parser.add_argument("targets", nargs="+", metavar="SCRIPT.py:FACTORY", help="models, or @FILE with one a line")
     parser.add_argument("--plans", type=positive, default=10, help="budgets from fastest to floor (default 10)")
@@ -34,7 +28,10 @@ def add_bench_overhead(commands: argparse._SubParsersAction[argparse.ArgumentPar
     )
     parser.add_argument("--device", help="profile to predict with (default: the one of this machine)")
     parser.add_argument(
-        "--cost", choices=COSTS, default="profile", help='"profile", or "measured": operators timed one by one'
+        "--cost",
+        choices=("profile", "measured"),
+        default="profile",
+        help='"profile", or "measured": operators timed one by one',
     )
     parser.add_argument("--json", metavar="FILE", help="write everything measured to this file too")
     parser.add_argument("--markdown", metavar="FILE", help="write the table to this file too")
@@ -42,12 +39,14 @@ def add_bench_overhead(commands: argparse._SubParsersAction[argparse.ArgumentPar
 
 
 def _run(parsed: argparse.Namespace) -> int:
-    console = Console(width=None if sys.stdout.isatty() else 150)
-    measure = _here if len(parsed.targets) == 1 else _apart
+    from autockpt.bench import overhead_markdown, overhead_summary, overhead_table
+
+    console = stdout_console(150)
+    measure = _in_process if len(parsed.targets) == 1 else _in_subprocess
     overheads: list[Overhead] = []
     for target in parsed.targets:
-        with shown(target) as show:
-            overheads.append(measure(target, parsed, show))
+        with progress_line(target, log=True) as progress:
+            overheads.append(measure(target, parsed, progress))
         # After every model: what took minutes is not lost with the next one.
         if parsed.json:
             Path(parsed.json).write_text(json.dumps([one.as_json() for one in overheads], indent=1) + "\n")
@@ -59,15 +58,22 @@ def _run(parsed: argparse.Namespace) -> int:
     return 1 if any(overhead.trouble for overhead in overheads) else 0
 
 
-def _here(target: str, parsed: argparse.Namespace, show: Show) -> Overhead:
+def _in_process(target: str, parsed: argparse.Namespace, progress: Progress) -> Overhead:
+    from autockpt.bench import bench_overhead
+
     options = {"cost": parsed.cost} | ({"device": parsed.device} if parsed.device else {})
-    return bench_overhead(target, parsed.plans, parsed.repeats, show, **options)
+    return bench_overhead(target, parsed.plans, parsed.repeats, progress, **options)
 
 
-def _apart(target: str, parsed: argparse.Namespace, show: Show) -> Overhead:
+def _in_subprocess(target: str, parsed: argparse.Namespace, progress: Progress) -> Overhead:
+    from autockpt.bench import Overhead
+    from autockpt.errors import AutockptError
+
     options = ["--plans", str(parsed.plans), "--repeats", str(parsed.repeats), "--cost", parsed.cost]
     options += ["--device", parsed.device] if parsed.device else []
     try:
-        return Overhead.from_json(run_apart(target, ["bench", "overhead", *options], show))
+        with Children() as children:
+            (row,) = children.run(target, ["bench", "overhead", *options], progress)
+        return Overhead.from_json(row)
     except AutockptError as error:
         return Overhead(target, trouble=str(error))

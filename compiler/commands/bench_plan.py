@@ -4,34 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from autockpt.commands.console import progress_line, stdout_console
+from autockpt.units import Progress
 
-from autockpt.bench import (
-    BUDGETS,
-    DEPTHS,
-    SIZES,
-    baseline_table,
-    bench_baselines,
-    bench_depth,
-    bench_gaps,
-    bench_scale,
-    depth_table,
-    exponent,
-    gap_summary,
-    gap_table,
-    run_instance,
-    scale_table,
-)
-
-NAME = "bench-plan"
-"""Of the hidden command that `bench plan` stands for: argparse knows no commands of two words."""
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 class Row(Protocol):
@@ -41,13 +22,10 @@ class Row(Protocol):
 R = TypeVar("R", bound=Row)
 
 
-def add_bench_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        NAME,
-        prog="autockpt bench plan",
-        description="Without arguments: planning time over graph size, beside torch's own partitioner. "
-        "With models: the gap of their plans to what no plan can beat.",
-        fromfile_prefix_chars="@",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Without arguments: planning time over graph size, beside torch's own partitioner. "
+        "With models: the gap of their plans to what no plan can beat."
     )
     parser.add_argument(
         "targets", nargs="*", metavar="SCRIPT.py:FACTORY", help="models whose gaps to print, or @FILE with one a line"
@@ -56,14 +34,31 @@ def add_bench_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]
     parser.add_argument("--instance", metavar="FILE", help="a problem as JSON (format: autockpt.instance)")
     parser.add_argument("--baselines", metavar="SCRIPT.py:FACTORY", help="what others would do with this model")
     parser.add_argument("--depth", metavar="SCRIPT.py:FACTORY", help="the floor over depth; the factory takes `layers`")
-    parser.add_argument("--layers", nargs="+", type=int, default=DEPTHS, help="depths (default 8 to 128)")
-    parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, help="nodes (default 1,000 to 50,000)")
+    parser.add_argument("--layers", nargs="+", type=int, help="depths (default 8 to 128)")
+    parser.add_argument("--sizes", nargs="+", type=int, help="nodes (default 1,000 to 50,000)")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds after which torch is stopped (default 300)")
     parser.add_argument("--json", metavar="FILE", help="write the rows to this file too; - prints them instead")
     parser.set_defaults(run=_run)
 
 
 def _run(parsed: argparse.Namespace) -> int:
+    from autockpt.bench import (
+        BUDGETS,
+        DEPTHS,
+        SIZES,
+        baseline_table,
+        bench_baselines,
+        bench_depth,
+        bench_gaps,
+        bench_scale,
+        depth_table,
+        exponent,
+        gap_summary,
+        gap_table,
+        run_instance,
+        scale_table,
+    )
+
     if parsed.instance:
         return run_instance(parsed.instance, parsed.budget or (), json_path=parsed.json)
     if parsed.targets:
@@ -75,19 +70,17 @@ def _run(parsed: argparse.Namespace) -> int:
         _print(baselines, baseline_table(baselines), parsed.json)
         return 1 if any(row.behind for row in baselines) else 0
     elif parsed.depth:
-        depths = _with_progress(lambda show: list(bench_depth(parsed.depth, parsed.layers, show)))
+        depths = _with_progress(lambda show: list(bench_depth(parsed.depth, parsed.layers or DEPTHS, show)))
         _print(depths, depth_table(depths), parsed.json, f"bytes beyond grow as depth to the {exponent(depths):.2f}")
     else:
-        sizes = _with_progress(lambda show: bench_scale(show, parsed.sizes, parsed.limit))
+        sizes = _with_progress(lambda show: bench_scale(show, parsed.sizes or SIZES, parsed.limit))
         _print(sizes, scale_table(sizes), parsed.json)
     return 0
 
 
-def _with_progress(work: Callable[[Callable[[str], None]], list[R]]) -> list[R]:
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("starting")
-        return work(lambda text: progress.update(task, description=text))
+def _with_progress(work: Callable[[Progress], list[R]]) -> list[R]:
+    with progress_line() as progress:
+        return work(progress)
 
 
 def _print(rows: Sequence[Row], table: Table, json_path: str | None, summary: str = "") -> None:
@@ -95,7 +88,7 @@ def _print(rows: Sequence[Row], table: Table, json_path: str | None, summary: st
     if json_path == "-":
         print(text)
         return
-    console = Console(width=None if sys.stdout.isatty() else 150)
+    console = stdout_console(150)
     console.print(table)
     if summary:
         console.print(summary)

@@ -1,67 +1,144 @@
-"""One process for each model: nothing that one leaves behind can be held against another."""
+"""What the commands show while they work, and the child processes they start.
+
+One spinner line on a terminal shows what is being done. A model that must not be affected by what an earlier one left
+in the process (compiled code, allocator state, imported modules) runs in a child process of its own.
+"""
 
 from __future__ import annotations
 
-import argparse
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from autockpt.units import Progress
 
-from autockpt.errors import AutockptError
+if TYPE_CHECKING:
+    from rich.console import Console
 
-Show = Callable[[str], None]
+_GRACE_SECONDS = 5.0
+"""Between SIGTERM and SIGKILL for a child process that is stopped."""
 
 
 @contextmanager
-def shown(target: str) -> Iterator[Show]:
-    """A line that moves on a terminal; elsewhere a line for each thing begun, which `run_apart` reads."""
+def progress_line(prefix: str = "", *, log: bool = False) -> Iterator[Progress]:
+    """A function that shows its text on one moving line of the terminal.
+
+    Without a terminal nothing is shown, or with `log` one line on stderr for each text: `Children.run` reads these.
+    """
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
     console = Console(stderr=True)
+    start = f"{prefix}: " if prefix else ""
     if not console.is_terminal:
-        yield lambda text: print(f"{target}: {text}", file=sys.stderr, flush=True)
+        yield (lambda text: print(f"{start}{text}", file=sys.stderr, flush=True)) if log else (lambda text: None)
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(target)
-        yield lambda text: progress.update(task, description=f"{target}: {text}")
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(prefix or "starting")
+        yield lambda text: bar.update(task, description=f"{start}{text}")
 
 
-def run_apart(target: str, command: Sequence[str], show: Show) -> dict[str, Any]:
-    """What `autockpt COMMAND TARGET --json FILE` writes of one model; its last words as an error if not."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "result.json"
-        arguments = [sys.executable, "-m", "autockpt", *command, "--json", str(file), "--", target]
-        last = deque(["no message"], maxlen=1)
-        with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as child:
+class Children:
+    """Child processes that run `autockpt` commands. Leaving the `with` block, for whatever reason, ends them all."""
+
+    def __init__(self) -> None:
+        self._running: set[subprocess.Popen[str]] = set()
+        self._lock = Lock()
+        self._closed = False
+
+    def __enter__(self) -> Children:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._closed = True
+            running = list(self._running)
+        for child in running:
+            _stop(child)
+
+    def run(self, target: str, command: Sequence[str], progress: Progress) -> list[dict[str, Any]]:
+        """The rows that `autockpt COMMAND --json FILE -- TARGET` writes.
+
+        Lines of its stderr that begin with `TARGET: ` are its progress. Raises AutockptError with the exit code and the
+        last line of stderr where it writes no file.
+        """
+        from autockpt.errors import AutockptError
+
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "rows.json"
+            child = self._start([sys.executable, "-m", "autockpt", *command, "--json", str(file), "--", target])
+            last = deque(["no message"], maxlen=1)
             try:
-                for line in child.stderr or ():
+                assert child.stderr is not None
+                for line in child.stderr:
                     last.append(line.strip() or last[-1])
                     if line.startswith(f"{target}: "):
-                        show(line.removeprefix(f"{target}: ").strip())
-            except BaseException:
-                child.terminate()
-                raise
-        if not file.exists():
-            raise AutockptError(f"did not run: {last[-1]}")
-        (fields,) = json.loads(file.read_text())
-    return dict(fields)
+                        progress(line.removeprefix(f"{target}: ").strip())
+                code = child.wait()
+            finally:
+                self._end(child)
+            if not file.exists():
+                raise AutockptError(f"did not run: {_ending(code)}: {last[-1]}")
+            rows: list[dict[str, Any]] = json.loads(file.read_text())
+        return rows
+
+    def _start(self, arguments: Sequence[str]) -> subprocess.Popen[str]:
+        # A process group of its own: ending it also ends the compile workers that it started.
+        with self._lock:
+            if self._closed:
+                raise KeyboardInterrupt
+            child = subprocess.Popen(
+                arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, process_group=0
+            )
+            self._running.add(child)
+        return child
+
+    def _end(self, child: subprocess.Popen[str]) -> None:
+        _stop(child)
+        child.wait()
+        if child.stderr:
+            child.stderr.close()
+        with self._lock:
+            self._running.discard(child)
 
 
-def positive(text: str) -> int:
-    """A number of rounds, plans and the like, for argparse."""
-    if int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 on")
-    return int(text)
+def _stop(child: subprocess.Popen[str]) -> None:
+    """End a child and whatever is left in its process group; nothing happens where all of it has ended."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(child.pid, number)
+            child.wait(_GRACE_SECONDS)
+        except ProcessLookupError:
+            return
+        except subprocess.TimeoutExpired:
+            continue
+        else:
+            return
+
+
+def _ending(code: int) -> str:
+    return f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+
+def stdout_console(width: int) -> Console:
+    """As wide as the terminal; of this width where stdout is a file or a pipe."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else width, highlight=False)
 
 
 def print_lines(console: Console, lines: Sequence[str]) -> None:
+    """Each as it is: no markup, no colours, not wrapped."""
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)

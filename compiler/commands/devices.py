@@ -1,4 +1,4 @@
-"""`autockpt devices`: the profiles there are, and which of them this machine would use."""
+"""`autockpt devices`: the device profiles that exist, and which of them this machine uses by default."""
 
 from __future__ import annotations
 
@@ -6,21 +6,24 @@ import argparse
 import json
 import sys
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
-
-from autockpt.cost_models import DeviceProfile, ProfileError, load_profile, shipped_profiles
-from autockpt.machine import calibrated_path, calibrated_profile, default_device, shipped_profile
+from autockpt.commands.console import stdout_console
 from autockpt.units import format_size
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from autockpt.cost_models import DeviceProfile
 
 
 @dataclass(frozen=True)
 class Listed:
     profile: DeviceProfile
     path: str | None
-    """Of a calibrated one."""
+    """The file of a calibrated profile; None for a shipped one."""
     default: bool
+    """Whether this machine uses it where no `device` is named."""
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -32,24 +35,27 @@ class Listed:
         }
 
 
-def add_devices(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    devices = commands.add_parser("devices", help="list device profiles, and which of them is used here")
-    devices.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    devices.set_defaults(run=_run)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.set_defaults(run=_run)
 
 
 def list_devices() -> tuple[list[Listed], str]:
-    """What there is, and what is wrong with a calibrated profile that cannot be used."""
+    """The calibrated profile first, then the shipped ones; and why a calibrated profile cannot be used, or ``""``."""
+    from autockpt.cost_models import ProfileError, load_profile, shipped_profiles
+    from autockpt.machine import calibrated_path, calibrated_profile, default_device, shipped_profile
+
     device = default_device()
-    listed, broken = [], ""
+    listed: list[Listed] = []
+    broken = ""
     try:
         if calibrated := calibrated_profile(device):
             listed.append(Listed(calibrated, str(calibrated_path(device)), default=True))
     except ProfileError as error:
         broken = str(error)
-    fits = shipped_profile(device).name
+    default = shipped_profile(device).name
     for name in shipped_profiles():
-        listed.append(Listed(load_profile(name), None, default=name == fits and not (listed and listed[0].path)))
+        listed.append(Listed(load_profile(name), None, default=name == default and not (listed and listed[0].path)))
     return listed, broken
 
 
@@ -58,19 +64,21 @@ def _run(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print(json.dumps([one.as_json() for one in listed], indent=1))
     else:
-        Console(width=None if sys.stdout.isatty() else 120).print(_table(listed))
-        print("* is used on this machine where no `device` is asked for")
+        stdout_console(120).print(_table(listed))
+        print("* is used on this machine where no `device` is named")
     if broken:
         print(f"autockpt: {broken}", file=sys.stderr)
     return 0
 
 
 def _table(listed: list[Listed]) -> Table:
+    from rich.table import Table
+
     table = Table("", "device", "memory", "source")
     for one in listed:
         memory = format_size(one.profile.memory_bytes) if one.profile.memory_bytes else ""
         where = f"\n{one.path}" if one.path else ""
-        # What the figures of a data sheet mean follows its name; `--json` has it all.
+        # The name of the source only; `--json` also has what its figures mean.
         source = one.profile.source.partition(": ")[0]
         table.add_row("*" if one.default else "", one.profile.name, memory, f"{source}{where}")
     return table

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from rich.console import Console, RenderableType
-from rich.table import Column, Table
-from rich.text import Text
-
-from autockpt.plans import GraphDiff, GraphPlan, PlanFile, compare, diff_json
+from autockpt.commands.console import stdout_console
 from autockpt.units import format_size
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+    from autockpt.plans import GraphDiff, GraphPlan
 
 _MOST_ROWS = 40
 _WIDEST = 60
-"""Characters of a name in a table: anybody may have chosen it."""
+"""Characters of a name in a table: a plan file may hold names of any length."""
 
 _ROWS: dict[str, Callable[[GraphPlan], str]] = {
     "saved": lambda graph: f"{format_size(graph.saved_bytes)} in {len(graph.saved)} tensors",
@@ -28,31 +31,31 @@ _ROWS: dict[str, Callable[[GraphPlan], str]] = {
 }
 
 
-def add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    diff = commands.add_parser(
-        "diff",
-        help="what two saved plans do differently",
-        description="Exit code 0 where the same runs, 1 where not, 2 where a file is no plan.",
-    )
-    diff.add_argument("one", metavar="A", help="a plan that `plan.save` wrote")
-    diff.add_argument("other", metavar="B", help="another")
-    diff.add_argument("--json", action="store_true", help="print JSON instead of tables")
-    diff.set_defaults(run=_run)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Exit code 0 where both hold the same plans, 1 where not, 2 where a file is no plan."
+    parser.add_argument("one", metavar="A", help="a plan that `plan.save` wrote")
+    parser.add_argument("other", metavar="B", help="another")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    parser.set_defaults(run=_run)
 
 
 def _run(parsed: argparse.Namespace) -> int:
+    from autockpt.plans import PlanFile, compare, diff_json
+
     names = (parsed.one, parsed.other) if parsed.one != parsed.other else ("A", "B")
     graphs = compare(PlanFile.load(parsed.one), PlanFile.load(parsed.other), names)
     if parsed.json:
         print(json.dumps(diff_json(graphs), indent=1))
     else:
-        console = Console(width=None if sys.stdout.isatty() else 120)
+        console = stdout_console(120)
         for part in render(graphs, names):
             console.print(part, highlight=False)
     return 0 if all(graph.is_same for graph in graphs) else 1
 
 
 def render(graphs: Sequence[GraphDiff], names: tuple[str, str]) -> list[RenderableType]:
+    from rich.text import Text
+
     same = all(graph.is_same for graph in graphs)
     verdict = "hold the same plan" if same else "hold different plans"
     parts: list[RenderableType] = [Text(f"{names[0]} and {names[1]} {verdict}")]
@@ -75,6 +78,8 @@ def _sentence(graph: GraphDiff, number: int) -> str:
 
 
 def _summary(graph: GraphDiff) -> Table:
+    from rich.table import Column, Table
+
     table = Table("", *(Column(_cell(name)) for name in graph.names))
     for name, show in _ROWS.items():
         table.add_row(name, *(show(plan) if plan else "" for plan in (graph.one, graph.other)))
@@ -82,6 +87,9 @@ def _summary(graph: GraphDiff) -> Table:
 
 
 def _saved(graph: GraphDiff) -> list[RenderableType]:
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table("saved only by", "tensor", "size", "module")
     rows = [(name, saved) for name, only in zip(graph.names, graph.saved_only, strict=True) for saved in only]
     for name, saved in rows[:_MOST_ROWS]:
@@ -91,4 +99,6 @@ def _saved(graph: GraphDiff) -> list[RenderableType]:
 
 
 def _cell(text: str) -> Text:
+    from rich.text import Text
+
     return Text(text if len(text) <= _WIDEST else f"{text[:_WIDEST]}...")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import autockpt
 from autockpt.cli import main
 
 
@@ -39,3 +42,37 @@ def test_a_wrong_command_is_a_usage_error(capsys: pytest.CaptureFixture[str], ar
         main(arguments)
     assert left.value.code == 2
     assert "usage: autockpt" in capsys.readouterr().err
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["--version"])
+    assert left.value.code == 0
+    assert capsys.readouterr().out == f"autockpt {autockpt.__version__}\n"
+
+
+@pytest.mark.parametrize("command", ["analyze", "calibrate", "verify", "bench", "devices", "diff"])
+def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    with pytest.raises(SystemExit) as left:
+        main([command, "--help"])
+    assert left.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: autockpt {command}")
+
+
+_HEAVY = ("torch", "ortools", "rich", "plotly", "matplotlib", "autockpt.cost_models.calibration")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param("import autockpt", id="import autockpt"),
+        pytest.param("import autockpt.cli; autockpt.cli.main(['--help'])", id="autockpt --help"),
+        pytest.param("import autockpt.cli; autockpt.cli.main(['verify', '--help'])", id="autockpt verify --help"),
+        pytest.param("import autockpt.cli; autockpt.cli.main(['bench', '--help'])", id="autockpt bench --help"),
+    ],
+)
+def test_import_and_help_load_nothing_heavy(code: str) -> None:
+    program = f"import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); {code}"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stderr.split()
+    assert [name for name in loaded if name.startswith(_HEAVY)] == []
+    assert sum(name.split(".")[0] == "autockpt" for name in loaded) <= 40

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from autockpt.analysis.request import BATCH, SEQUENCE, check_settings, numbers, parse_settings
+from autockpt.analysis.request import BATCH, SEQUENCE, check_settings, numbers
 from autockpt.errors import AutockptError
 from autockpt.inductor.fake_cuda import gpu_properties
 
@@ -15,24 +15,6 @@ def factory(batch_size: int = 8, seq: int = 128, causal: bool = True, dtype: str
 
 
 def anything(**named: Any) -> None: ...
-
-
-def test_values_are_literals_where_they_are_ones() -> None:
-    words = ["batch=32", "rate=1e-3", "causal=False", "dtype=bf16", "shape=(2,3)", "path=a=b"]
-    assert parse_settings(words) == {
-        "batch": 32,
-        "rate": 1e-3,
-        "causal": False,
-        "dtype": "bf16",
-        "shape": (2, 3),
-        "path": "a=b",
-    }
-
-
-@pytest.mark.parametrize("word", ["batch", "=3", "two words=1", "a.b=1"])
-def test_what_is_no_setting_is_refused(word: str) -> None:
-    with pytest.raises(AutockptError, match="is not NAME=VALUE"):
-        parse_settings([word])
 
 
 def test_a_name_that_the_factory_does_not_take_is_answered_with_those_it_does() -> None:

@@ -108,7 +108,6 @@ def test_a_factory_may_convert_its_model_and_return_a_function(
         pytest.param(["{script}:net", "--html", "{folder}/no/a.html"], "cannot be written", id="no such folder"),
         pytest.param(["{script}:net", "--json", "{folder}"], "it is a folder", id="output is a folder"),
         pytest.param(["{script}:net", "--set", "bath=3"], "takes batch, width", id="unknown setting"),
-        pytest.param(["{script}:net", "--set", "batch"], "is not NAME=VALUE", id="half a setting"),
         pytest.param(["{script}:net", "--plan", "{folder}/broken"], "plan", id="corrupted plan"),
         pytest.param(["{script}:net", "--plan", "{folder}/huge"], "2.00 GiB", id="a plan of two gibibytes"),
         pytest.param(["{script}:step", "--max-batch", "--budget", "1GiB"], "takes none of", id="no batch to grow"),
@@ -129,11 +128,17 @@ def test_wrong_use_is_one_sentence_and_exit_code_2(
     assert why in shown.err
 
 
-def test_an_unknown_budget_is_a_usage_error(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [(["--budget", "lots"], "--budget: 'lots'"), (["--set", "batch"], "--set: 'batch' is not NAME=VALUE")],
+)
+def test_an_argument_that_cannot_be_read_is_a_usage_error(
+    capsys: pytest.CaptureFixture[str], words: list[str], why: str
+) -> None:
     with pytest.raises(SystemExit) as left:
-        main(["analyze", f"{script}:net", "--budget", "lots"])
+        main(["analyze", "models.py:net", *words])
     assert left.value.code == 2
-    assert "--budget" in capsys.readouterr().err
+    assert why in capsys.readouterr().err
 
 
 def test_the_largest_batch_fits_and_the_next_does_not(script: Path, capsys: pytest.CaptureFixture[str]) -> None:

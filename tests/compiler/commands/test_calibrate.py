@@ -13,6 +13,7 @@ import torch
 from autockpt.cli import main
 from autockpt.commands import calibrate as calibrate_command
 from autockpt.cost_models import Calibration, Work, load_profile
+from autockpt.cost_models import calibration as calibration_room
 from autockpt.cost_models.calibration.fit import fit, quality
 from autockpt.cost_models.calibration.sample import Measurement
 from autockpt.cost_models.profiles import read_profile
@@ -42,7 +43,7 @@ def calibration(name: str = "mine") -> Calibration:
 @pytest.fixture(autouse=True)
 def quick_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AUTOCKPT_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(calibrate_command, "calibrate", lambda device, quick, progress, name: calibration(name))
+    monkeypatch.setattr(calibration_room, "calibrate", lambda device, quick, progress, name: calibration(name))
 
 
 def test_the_profile_is_found_on_this_machine_afterwards(capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,7 +77,7 @@ def test_an_interrupt_leaves_no_file(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(calibrate_command, "calibrate", interrupt)
+    monkeypatch.setattr(calibration_room, "calibrate", interrupt)
     assert main(["calibrate", "-o", str(tmp_path / "mine.json")]) == 130
     assert "stopped" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
@@ -116,6 +117,6 @@ def test_the_profile_before_is_still_there_after_an_interrupt(monkeypatch: pytes
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(calibrate_command, "calibrate", interrupt)
+    monkeypatch.setattr(calibration_room, "calibrate", interrupt)
     assert main(["calibrate", "--device", "cpu"]) == 130
     assert find_profile(torch.device("cpu")) != load_profile("cpu")
