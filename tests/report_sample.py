@@ -12,10 +12,10 @@ from report_sample_memory import MIB
 
 _OPTIMIZER = 164 * MIB
 _SHARES = (0.62, 0.68, 0.75, 0.83, 0.91, 1.0, 1.05, 1.11)
-"""Of the chosen plan's peak; the seconds that each recomputes, of the chosen plan's, are below."""
-_AGAIN = (9.4, 6.2, 4.1, 2.7, 1.7, 1.0, 0.4, 0.0)
+"""Peaks of the frontier relative to the chosen plan's; below, the same of their recomputation seconds."""
+_RECOMPUTE = (9.4, 6.2, 4.1, 2.7, 1.7, 1.0, 0.4, 0.0)
 _BASELINES = {
-    "keep everything": (1.27, 0.0),
+    "save everything": (1.27, 0.0),
     "torch's partition": (1.19, 0.15),
     "checkpoint every block": (0.84, 14.0),
     "square root": (0.80, 15.1),
@@ -26,10 +26,10 @@ _BASELINES = {
 def sample_report() -> dict[str, Any]:
     """A new one for every caller, who may change it."""
     graph = graph_part()
-    step, again = graph["step_seconds"], graph["recompute_seconds"]
+    step, recompute = graph["step_seconds"], graph["recompute_seconds"]
     peak = graph["peak_bytes"] + _OPTIMIZER
-    frontier = [_point(peak, step, again, share, more) for share, more in zip(_SHARES, _AGAIN, strict=True)]
-    overhead = step / (step - again) - 1
+    frontier = [_point(peak, step, recompute, share, more) for share, more in zip(_SHARES, _RECOMPUTE, strict=True)]
+    overhead = step / (step - recompute) - 1
     return {
         "schema": 2,
         "kind": "autockpt analysis",
@@ -46,20 +46,20 @@ def sample_report() -> dict[str, Any]:
         "budget_bytes": 4096 * MIB,
         "fits": True,
         "outcome": "fits",
-        "verdict": f"it fits: {peak / 1024 / MIB:.2f} GiB of 4.00 GiB, {overhead:.1%} slower than the fastest plan",
+        "verdict": f"It fits: {peak / 1024 / MIB:.2f} GiB of 4.00 GiB, {overhead:.1%} slower than the fastest plan.",
         "peak_bytes": peak,
         "step_peak_bytes": graph["peak_bytes"],
         "min_peak_bytes": frontier[0]["peak_bytes"],
         "fastest_bytes": frontier[-1]["peak_bytes"],
         "compiled_bytes": peak - 11 * MIB,
         "step_seconds": step,
-        "fastest_seconds": step - again,
+        "fastest_seconds": step - recompute,
         "overhead": overhead,
         "parameters": 43_014_144,
         "memory": {"parameters": 82 * MIB, "gradients": 82 * MIB, "optimizer": _OPTIMIZER, "inputs": MIB // 2},
         "optimizer": {"name": "AdamW", "state_bytes": _OPTIMIZER},
         "frontier": frontier,
-        "baselines": [_baseline(peak, step, again, name) for name in _BASELINES],
+        "baselines": [_baseline(peak, step, recompute, name) for name in _BASELINES],
         "graphs": [graph],
         "breaks": [{"reason": "call to print(), a builtin that Dynamo does not trace", "count": 1}],
         "what_if": _what_if(peak, step, overhead),
@@ -68,16 +68,16 @@ def sample_report() -> dict[str, Any]:
     }
 
 
-def _point(peak: int, step: float, again: float, share: float, more: float) -> dict[str, Any]:
+def _point(peak: int, step: float, recompute: float, share: float, more: float) -> dict[str, Any]:
     size = int(peak * share)
-    found = {"budget_bytes": size + MIB, "peak_bytes": size, "step_seconds": step + (more - 1) * again}
-    found |= {"recompute_seconds": more * again, "saved_bytes": int(0.5 * size)}
+    found = {"budget_bytes": size + MIB, "peak_bytes": size, "step_seconds": step + (more - 1) * recompute}
+    found |= {"recompute_seconds": more * recompute, "saved_bytes": int(0.5 * size)}
     return {**found, "method": "cut" if share == 1.0 else "interval program", "chosen": share == 1.0}
 
 
-def _baseline(peak: int, step: float, again: float, name: str) -> dict[str, Any]:
+def _baseline(peak: int, step: float, recompute: float, name: str) -> dict[str, Any]:
     share, more = _BASELINES[name]
-    seconds = {"step_seconds": step + (more - 1) * again, "recompute_seconds": more * again}
+    seconds = {"step_seconds": step + (more - 1) * recompute, "recompute_seconds": more * recompute}
     return {"name": name, "peak_bytes": int(peak * share), **seconds}
 
 

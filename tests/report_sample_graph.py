@@ -15,7 +15,7 @@ def graph_part() -> dict[str, Any]:
     totals = [sum(launch["bytes"]) for launch in run]
     peak = totals.index(max(totals))
     step = round(sum(launch["seconds"] for launch in run), 9)
-    again = round(sum(launch["seconds"] for launch in run if launch["recomputes"]), 9)
+    recompute = round(sum(launch["seconds"] for launch in run if launch["recomputes"]), 9)
     return {
         "name": "graph 0",
         "values": 153,
@@ -23,10 +23,10 @@ def graph_part() -> dict[str, Any]:
         "min_peak_bytes": int(0.60 * max(totals)),
         "fastest_bytes": int(1.12 * max(totals)),
         "step_seconds": step,
-        "recompute_seconds": again,
+        "recompute_seconds": recompute,
         "saved_bytes": _sum(held, "saved"),
         "method": "cut",
-        "gap": _gap(step, again),
+        "gap": _gap(step, recompute),
         "timeline": {"kinds": list(KINDS), "launches": run, "peak": peak},
         "blocks": held,
         "at_peak": _at_peak(run[peak], [one for one in held if _lives(one, peak)]),
@@ -42,13 +42,13 @@ def _sum(held: list[dict[str, Any]], kind: str) -> int:
     return sum(one["bytes"] for one in held if one["kind"] == kind)
 
 
-def _gap(step: float, again: float) -> dict[str, float]:
-    bounds = {"every_plan": 0.6 * again, "class": 0.9 * again}
-    found = {"overhead_seconds": again}
+def _gap(step: float, recompute: float) -> dict[str, float]:
+    bounds = {"every_plan": 0.6 * recompute, "class": 0.9 * recompute}
+    found = {"overhead_seconds": recompute}
     for name, bound in bounds.items():
         found[f"{name}_bound_seconds"] = bound
-        found[f"{name}_gap_of_step"] = (again - bound) / step
-        found[f"{name}_gap_of_overhead"] = (again - bound) / again
+        found[f"{name}_gap_of_step"] = (recompute - bound) / step
+        found[f"{name}_gap_of_overhead"] = (recompute - bound) / recompute
     return found
 
 

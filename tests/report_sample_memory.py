@@ -73,7 +73,7 @@ def _backward(block: int) -> list[tuple[str, str, int]]:
 
 
 def blocks() -> list[dict[str, Any]]:
-    """What is recomputed is in memory twice: for a while in the forward, and again in the backward."""
+    """A recomputed tensor has two blocks: one in the forward, one in the backward."""
     rows: list[tuple[str, str, float, int, int]] = [
         ("parameters", "parameters", 82, -1, _LAST),
         ("inputs", "inputs", 0.5, -1, _LAST),

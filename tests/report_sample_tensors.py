@@ -1,17 +1,17 @@
-"""The tensors that the backward of a GPT of two blocks needs, each with its fate and the reason, made by hand."""
+"""The tensors that the backward of a GPT of two blocks needs, each with its decision and the reason, made by hand."""
 
 from __future__ import annotations
 
 from typing import Any
 
-_CHEAP = "cheap to compute again: {:.2f} ms for {} MiB, from what is saved anyway"
-_DEAR = "would cost {:.2f} ms to compute again, and its {} MiB fit"
-_BOUNDARY = "everything after it is computed again from here"
+_CHEAP = "cheap to recompute: {:.2f} ms for {} MiB, from what is saved anyway"
+_DEAR = "would cost {:.2f} ms to recompute, and its {} MiB fit"
+_BOUNDARY = "all tensors after it are recomputed from it"
 _KEYS = ("name", "operator", "decision", "microseconds", "width", "module", "line", "code", "reason")
 
 
 def tensors() -> list[dict[str, Any]]:
-    """Without their bytes, and whether they are there at the peak."""
+    """Without their bytes and `at_peak`."""
     rows = [
         ("embedding", "aten.embedding.default", "saved", 58, 1024, "token", 55, "x = self.token(tokens)", _BOUNDARY),
         *_tensors_of(0),

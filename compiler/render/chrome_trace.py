@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from autockpt.render.step import StepLaunch, left_over, peak_launch, step_launches
+from autockpt.render.step import StepLaunch, held_after_step, peak_launch, step_launches
 from autockpt.units import format_size
 
 Event = dict[str, Any]
@@ -21,18 +21,18 @@ def chrome_trace(report: Mapping[str, Any]) -> dict[str, Any]:
     kinds = _kinds(step)
     events = [*_names(report)]
     peak = peak_launch(step)
-    for turn in step:
-        events += [_counter(turn.start_seconds, kinds, turn.live), _launch(turn, report)]
-        if turn is peak:
-            events.append(_mark(turn))
+    for launch in step:
+        events += [_counter(launch.start_seconds, kinds, launch.live), _slice(launch, report)]
+        if launch is peak:
+            events.append(_mark(launch))
     if step:
-        events.append(_counter(step[-1].end_seconds, kinds, left_over(report)))
+        events.append(_counter(step[-1].end_seconds, kinds, held_after_step(report)))
     return {"traceEvents": events, "displayTimeUnit": "ms", "metadata": _metadata(report)}
 
 
 def _metadata(report: Mapping[str, Any]) -> dict[str, Any]:
-    said = {key: report[key] for key in ("autockpt", "torch", "target", "settings", "verdict")}
-    return {"kind": "a forecast of autockpt, nothing was measured", **said, "device": report["device"]["name"]}
+    facts = {key: report[key] for key in ("autockpt", "torch", "target", "settings", "verdict")}
+    return {"kind": "a forecast of autockpt, nothing was measured", **facts, "device": report["device"]["name"]}
 
 
 def _names(report: Mapping[str, Any]) -> Iterator[Event]:
@@ -45,9 +45,9 @@ def _names(report: Mapping[str, Any]) -> Iterator[Event]:
 
 
 def _kinds(step: Sequence[StepLaunch]) -> list[str]:
-    """Those that ever hold a byte: every counter event names the same, as a series that is left out keeps its value."""
-    seen = dict.fromkeys(kind for turn in step for kind in turn.live)
-    return [kind for kind in seen if any(turn.live.get(kind) for turn in step)]
+    """Kinds that ever hold a byte. Every counter event has all of them: a series that is left out keeps its value."""
+    seen = dict.fromkeys(kind for launch in step for kind in launch.live)
+    return [kind for kind in seen if any(launch.live.get(kind) for launch in step)]
 
 
 def _counter(seconds: float, kinds: Sequence[str], live: Mapping[str, int]) -> Event:
@@ -55,26 +55,26 @@ def _counter(seconds: float, kinds: Sequence[str], live: Mapping[str, int]) -> E
     return {"name": "memory", "ph": "C", "ts": _microseconds(seconds), "pid": _PROCESS, "tid": 0, "args": args}
 
 
-def _launch(turn: StepLaunch, report: Mapping[str, Any]) -> Event:
-    facts, start, end = turn.facts, _microseconds(turn.start_seconds), _microseconds(turn.end_seconds)
-    graph = report["graphs"][turn.graph]["name"]
+def _slice(launch: StepLaunch, report: Mapping[str, Any]) -> Event:
+    facts, start, end = launch.facts, _microseconds(launch.start_seconds), _microseconds(launch.end_seconds)
+    graph = report["graphs"][launch.graph]["name"]
     return {
         "name": facts["operation"],
         "cat": "recompute" if facts["recomputes"] else facts["pass"],
         "ph": "X",
         "ts": start,
-        # From the rounded ends, so that no launch reaches into the next one.
+        # The difference of rounded times, so that no launch overlaps the next one.
         "dur": round(end - start, 3),
         "pid": _PROCESS,
         "tid": _THREADS[facts["pass"]],
-        "args": {"module": facts["module"], "graph": graph, "live": format_size(turn.live_bytes)},
+        "args": {"module": facts["module"], "graph": graph, "live": format_size(launch.live_bytes)},
     }
 
 
-def _mark(turn: StepLaunch) -> Event:
-    name = f"peak {format_size(turn.live_bytes)}"
-    where = {"ts": _microseconds(turn.start_seconds), "pid": _PROCESS, "tid": _THREADS[turn.facts["pass"]]}
-    return {"name": name, "cat": "peak", "ph": "i", "s": "g", **where, "args": {"bytes": turn.live_bytes}}
+def _mark(launch: StepLaunch) -> Event:
+    name = f"peak {format_size(launch.live_bytes)}"
+    where = {"ts": _microseconds(launch.start_seconds), "pid": _PROCESS, "tid": _THREADS[launch.facts["pass"]]}
+    return {"name": name, "cat": "peak", "ph": "i", "s": "g", **where, "args": {"bytes": launch.live_bytes}}
 
 
 def _microseconds(seconds: float) -> float:

@@ -1,4 +1,4 @@
-"""Memory over the step as a chart of characters: total bytes, the peak marked."""
+"""Live bytes over the step as a chart of characters, with the peak marked."""
 
 from __future__ import annotations
 
@@ -19,32 +19,33 @@ _EDGE = len(" ┤")
 
 
 def memory_chart(report: Mapping[str, Any], width: int | None = None) -> Group | None:
-    """The chart and a sentence; None where nothing is launched."""
+    """The chart and a sentence about the peak; None where nothing is launched. `width` is of the terminal."""
     step = step_launches(report)
     peak = peak_launch(step)
     if peak is None or not peak.live_bytes:
         return None
-    room = COLUMNS if width is None else max(2, min(COLUMNS, width - _LABEL - _EDGE))
-    passes = _columns(step, room)
+    columns = COLUMNS if width is None else max(2, min(COLUMNS, width - _LABEL - _EDGE))
+    passes = _heights(step, columns)
     heights = [height for one in passes for height in one]
     lines = [
         _marker(heights.index(max(heights)), len(heights)),
         *(_row(level, heights, peak.live_bytes) for level in reversed(range(_HEIGHT))),
-        *_axis(step, [len(one) for one in passes]),
+        *_axis(step, [len(heights) for heights in passes]),
     ]
     chart = Text("\n".join(line.rstrip() for line in lines), no_wrap=True, overflow="crop")
     return Group(chart, Text(_sentence(peak, step.index(peak), len(step), report)))
 
 
-def _columns(step: Sequence[StepLaunch], room: int) -> list[list[int]]:
-    """For each pass the highest total of as many launches as share a column."""
-    passes = [[turn.live_bytes for turn in step if turn.facts["pass"] == name] for name in ("forward", "backward")]
-    launched = [one for one in passes if one]
-    first = min(max(1, round(room * len(launched[0]) / len(step))), len(launched[0]), room - len(launched) + 1)
-    rooms = [first, min(room - first, len(launched[-1]))]
+def _heights(step: Sequence[StepLaunch], columns: int) -> list[list[int]]:
+    """For each pass its columns, at most `columns` in all, each the largest total of the launches that share it."""
+    passes = [[one.live_bytes for one in step if one.facts["pass"] == name] for name in ("forward", "backward")]
+    launched = [totals for totals in passes if totals]
+    share = round(columns * len(launched[0]) / len(step))
+    first = min(max(1, share), len(launched[0]), columns - len(launched) + 1)
+    widths = [first, min(columns - first, len(launched[-1]))]
     return [
-        [max(totals[n * len(totals) // wide : (n + 1) * len(totals) // wide]) for n in range(wide)]
-        for totals, wide in zip(launched, rooms, strict=False)
+        [max(totals[n * len(totals) // width : (n + 1) * len(totals) // width]) for n in range(width)]
+        for totals, width in zip(launched, widths, strict=False)
     ]
 
 
@@ -62,9 +63,9 @@ def _row(level: int, heights: Sequence[int], top: int) -> str:
 
 
 def _axis(step: Sequence[StepLaunch], widths: Sequence[int]) -> list[str]:
-    """Where the backward starts is a tick."""
+    """The horizontal axis, with a tick where the backward starts, and the names of the passes below it."""
     line = f"{'0 B':>{_LABEL}} └" + "┬".join("─" * wide for wide in [widths[0], *(w - 1 for w in widths[1:])])
-    names = list(dict.fromkeys(turn.facts["pass"] for turn in step))
+    names = list(dict.fromkeys(launch.facts["pass"] for launch in step))
     margin = " " * (_LABEL + _EDGE)
     return [line, margin + "".join(f"{name:<{wide - 1}} " for name, wide in zip(names, widths, strict=True))]
 

@@ -1,51 +1,31 @@
-"""The forecast step as a snapshot of `torch.cuda.memory._snapshot()`, for the viewer of https://pytorch.org/memory_viz.
+"""The forecast step in the format of `torch.cuda.memory._snapshot()`, for the viewer at https://pytorch.org/memory_viz.
 
-What the memory viewer shows when a block is pointed at: lines of `filename:line:name`, as of a stack trace.
-
-Addresses for blocks that come and go: the lowest gap that is large enough, as simple allocators do.
+The viewer shows the frames of a block as a stack trace, `filename:line:name` each. Here the frames name the tensor, the
+module and source line that make it, and the reason why it is saved or recomputed.
 """
 
 from __future__ import annotations
 
 import pickle
-from bisect import bisect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from autockpt.render.step import OPTIMIZER, optimizer_bytes, stays, step_launches
+from autockpt.render.first_fit import FirstFit, rounded
+from autockpt.render.step import OPTIMIZER, optimizer_bytes, outlives_step, step_launches, with_timelines
 
 _BASE = 0x7F0000000000
-"""Where CUDA would put a segment, and exact as a float, which is what the viewer reads it into."""
+"""An address as CUDA gives a segment; exact as a float, which is what the viewer converts it to."""
 _PROTOCOL = 4
-"""The newest that the viewer's own reader of pickles knows."""
+"""The newest pickle protocol that the viewer's JavaScript reads."""
 _POOL = (0, 0)
+_PLACE = ("module", "file", "line", "code")
 
-
-def snapshot_bytes(report: Mapping[str, Any]) -> bytes:
-    """As the viewer reads them from a file."""
-    return pickle.dumps(memory_snapshot(report), protocol=_PROTOCOL)
-
-
-def memory_snapshot(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Plain lists, dicts, strings and integers."""
-    memory = FirstFit(_BASE)
-    held: dict[int, _Held] = {}
-    events = []
-    for time_us, action, block in _timeline(report):
-        if action == "alloc":
-            block.address = memory.allocate(block.nbytes)
-            held[block.address] = block
-            events.append(block.event("alloc", time_us))
-        else:
-            memory.free(block.address, block.nbytes)
-            del held[block.address]
-            events += [block.event("free_requested", time_us), block.event("free_completed", time_us)]
-    return {"segments": [_segment(memory, held)], "device_traces": [[_segment_event(memory), *events]]}
+Frames = list[dict[str, Any]]
 
 
 @dataclass(slots=True)
-class _Held:
+class _Block:
     nbytes: int
     kind: str
     frames: Frames
@@ -57,54 +37,76 @@ class _Held:
         return {**where, "time_us": time_us, "frames": self.frames, "category": self.kind}
 
 
-def _timeline(report: Mapping[str, Any]) -> Iterator[tuple[int, str, _Held]]:
-    """Microsecond, `alloc` or `free`, and block: what a launch makes comes before what it was the last to read goes."""
-    born: dict[tuple[int, int], list[_Held]] = {}
-    dies: dict[tuple[int, int], list[_Held]] = {}
+def snapshot_bytes(report: Mapping[str, Any]) -> bytes:
+    """The content of a file that the viewer opens."""
+    return pickle.dumps(memory_snapshot(report), protocol=_PROTOCOL)
+
+
+def memory_snapshot(report: Mapping[str, Any]) -> dict[str, Any]:
+    """Lists, dictionaries, strings and integers only."""
+    memory = FirstFit(_BASE)
+    live: dict[int, _Block] = {}
+    events = []
+    for time_us, action, block in _events(report):
+        if action == "alloc":
+            block.address = memory.allocate(block.nbytes)
+            live[block.address] = block
+            events.append(block.event("alloc", time_us))
+        else:
+            memory.free(block.address, block.nbytes)
+            del live[block.address]
+            events += [block.event("free_requested", time_us), block.event("free_completed", time_us)]
+    # Where events have categories, the viewer (2.13) does not start unless one of them is "unknown".
+    segment = _Block(memory.used_bytes, "unknown", [], memory.base).event("segment_alloc", 0)
+    return {"segments": [_segment(memory, live)], "device_traces": [[segment, *events]]}
+
+
+def _events(report: Mapping[str, Any]) -> Iterator[tuple[int, str, _Block]]:
+    """Microsecond, `alloc` or `free`, and block. A launch allocates its results before it frees what it read last."""
+    allocated: dict[tuple[int, int], list[_Block]] = {}
+    freed: dict[tuple[int, int], list[_Block]] = {}
     if optimizer := optimizer_bytes(report):
-        yield 0, "alloc", _Held(optimizer, OPTIMIZER, frames_of({"name": OPTIMIZER, "kind": OPTIMIZER}, {}))
-    for number, graph in enumerate(report["graphs"]):
-        tensors = {tensor["name"]: tensor for tensor in graph["tensors"]}
+        yield 0, "alloc", _Block(optimizer, OPTIMIZER, frames_of({"name": OPTIMIZER, "kind": OPTIMIZER}, {}))
+    graphs = with_timelines(report)
+    for number, graph in enumerate(graphs):
+        tensors = {tensor["name"]: tensor for tensor in graph.get("tensors", ())}
         launches = graph["timeline"]["launches"]
-        for block in filter(lambda one: one["bytes"], graph["blocks"]):
-            made_by = launches[block["first_launch"]] if 0 <= block["first_launch"] < len(launches) else {}
-            one = _Held(block["bytes"], block["kind"], frames_of(block, tensors.get(block["name"], made_by)))
-            born.setdefault((number, block["first_launch"]), []).append(one)
-            if not stays(block, graph):
-                dies.setdefault((number, block["last_launch"]), []).append(one)
-    for number in range(len(report["graphs"])):
-        yield from ((0, "alloc", block) for block in born.get((number, -1), []))
-    for turn in step_launches(report):
-        at = turn.graph, turn.launch
-        yield from ((round(turn.start_seconds * 1e6), "alloc", block) for block in born.get(at, []))
-        yield from ((round(turn.end_seconds * 1e6), "free", block) for block in dies.get(at, []))
+        for facts in graph["blocks"]:
+            if not facts["bytes"]:
+                continue
+            first = facts["first_launch"]
+            made_by = launches[first] if 0 <= first < len(launches) else {}
+            block = _Block(facts["bytes"], facts["kind"], frames_of(facts, tensors.get(facts["name"], made_by)))
+            allocated.setdefault((number, first), []).append(block)
+            if not outlives_step(facts, graph):
+                freed.setdefault((number, facts["last_launch"]), []).append(block)
+    for number in range(len(graphs)):
+        yield from ((0, "alloc", block) for block in allocated.get((number, -1), []))
+    for launch in step_launches(report):
+        at = launch.graph, launch.launch
+        yield from ((round(launch.start_seconds * 1e6), "alloc", block) for block in allocated.get(at, []))
+        yield from ((round(launch.end_seconds * 1e6), "free", block) for block in freed.get(at, []))
 
 
-def _segment_event(memory: FirstFit) -> dict[str, Any]:
-    one = _Held(memory.used_bytes, "unknown", [], memory.base)
-    # Where events have categories, the viewer (2.13) fails to start unless one of them is "unknown".
-    return one.event("segment_alloc", 0)
-
-
-def _segment(memory: FirstFit, held: Mapping[int, _Held]) -> dict[str, Any]:
-    """What is left when the step is over: everything but the free parts is in use."""
+def _segment(memory: FirstFit, live: Mapping[int, _Block]) -> dict[str, Any]:
+    """The segment after the step: blocks that are live, and the free parts between them."""
     blocks, end = [], memory.base
-    for address in sorted(held):
+    for address in sorted(live):
         if address > end:
             blocks.append(_free(end, address))
-        block, end = held[address], address + rounded(held[address].nbytes)
+        block, end = live[address], address + rounded(live[address].nbytes)
         facts = {"address": address, "size": end - address, "requested_size": block.nbytes}
         blocks.append({**facts, "state": "active_allocated", "frames": block.frames})
     if end < memory.base + memory.used_bytes:
         blocks.append(_free(end, memory.base + memory.used_bytes))
-    used = sum(rounded(block.nbytes) for block in held.values())
+    used = sum(rounded(block.nbytes) for block in live.values())
     return {
         "device": 0,
         "address": memory.base,
         "total_size": memory.used_bytes,
         "allocated_size": used,
         "active_size": used,
-        "requested_size": sum(block.nbytes for block in held.values()),
+        "requested_size": sum(block.nbytes for block in live.values()),
         "stream": 0,
         "segment_type": "large",
         "segment_pool_id": _POOL,
@@ -118,16 +120,12 @@ def _free(start: int, end: int) -> dict[str, Any]:
     return {"address": start, "size": end - start, "requested_size": 0, "state": "inactive", "frames": []}
 
 
-Frames = list[dict[str, Any]]
-_PLACE = ("module", "file", "line", "code")
-
-
 def frames_of(block: Mapping[str, Any], source: Mapping[str, Any]) -> Frames:
-    """`source` is the tensor of that name, the launch that makes it where it is no tensor of the forward, or empty."""
+    """`source` is the forward tensor of that name, else the launch that makes the block, else empty."""
     if block["kind"] == "workspace":
-        # Of the operation that makes the tensor, not the tensor.
+        # Belongs to the operation that makes the tensor, not to the tensor.
         source = {key: fact for key, fact in source.items() if key in _PLACE}
-    frames = [_frame(block["kind"], _what(block["name"], source))]
+    frames = [_frame(block["kind"], _description(block["name"], source))]
     module = source.get("module") or ""
     if source.get("file"):
         frames.append(_frame(source["file"], module or "(the model itself)", source["line"] or 0))
@@ -140,7 +138,7 @@ def frames_of(block: Mapping[str, Any], source: Mapping[str, Any]) -> Frames:
     return frames
 
 
-def _what(name: str, source: Mapping[str, Any]) -> str:
+def _description(name: str, source: Mapping[str, Any]) -> str:
     if "operator" not in source:
         return name
     return f"{name} {source['operator']} {source['dtype']}{source['shape']}"
@@ -148,44 +146,3 @@ def _what(name: str, source: Mapping[str, Any]) -> str:
 
 def _frame(filename: str, name: str, line: int = 0) -> dict[str, Any]:
     return {"filename": filename, "line": line, "name": name}
-
-
-ROUNDING = 512
-"""As CUDA's caching allocator rounds."""
-
-
-class FirstFit:
-    """One endless segment from `base` on."""
-
-    def __init__(self, base: int = 0) -> None:
-        self.base = base
-        self.used_bytes = 0
-        """How far from its base the segment was ever used."""
-        self._intervals: list[tuple[int, int]] = []
-        """Start and end of the free parts below `used_bytes`, in order, no two of which touch."""
-
-    def allocate(self, nbytes: int) -> int:
-        size = rounded(nbytes)
-        for number, (start, end) in enumerate(self._intervals):
-            if end - start >= size:
-                self._intervals[number : number + 1] = [(start + size, end)] if end - start > size else []
-                return self.base + start
-        start = self.used_bytes
-        if self._intervals and self._intervals[-1][1] == start:
-            start = self._intervals.pop()[0]
-        self.used_bytes = start + size
-        return self.base + start
-
-    def free(self, address: int, nbytes: int) -> None:
-        start, end = address - self.base, address - self.base + rounded(nbytes)
-        number = bisect(self._intervals, (start, end))
-        if number < len(self._intervals) and self._intervals[number][0] == end:
-            end = self._intervals.pop(number)[1]
-        if number and self._intervals[number - 1][1] == start:
-            number -= 1
-            start = self._intervals.pop(number)[0]
-        self._intervals.insert(number, (start, end))
-
-
-def rounded(nbytes: int) -> int:
-    return -(-nbytes // ROUNDING) * ROUNDING

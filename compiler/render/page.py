@@ -1,7 +1,7 @@
-"""The analysis as one HTML page that opens from a file, offline: plotly's JavaScript and the report are inside it.
+"""The analysis as one HTML file that works offline: plotly's JavaScript and the report are inside it.
 
-Names, source lines and reasons come from strangers' code. They enter as JSON without a single `<`, the scripts put
-them on the page as text only, and the page's own policy runs no script but the three written here, by their hashes.
+Names, source lines and reasons in a report come from untrusted code. They are embedded as JSON without any `<`, the
+scripts insert them as text only, and the page's Content-Security-Policy allows the three scripts written here, by hash.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from base64 import b64encode
+from collections.abc import Mapping
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -32,15 +33,15 @@ _SCRIPTS = (
 
 
 def check_page() -> None:
-    """Say at once, not after minutes of planning, that a page cannot be made."""
+    """Raises AutockptError where plotly is missing; called before minutes of planning as well."""
     try:
         import plotly.offline  # noqa: F401
     except ImportError:
         raise AutockptError("an HTML page needs plotly: pip install 'autockpt[html]'") from None
 
 
-def page(report: dict[str, Any]) -> str:
-    """The whole page; the same report gives the same bytes."""
+def page(report: Mapping[str, Any]) -> str:
+    """The content of the file; equal reports give equal content."""
     check_page()
     from plotly.offline import get_plotlyjs
 
@@ -66,17 +67,17 @@ def _hash(script: str) -> str:
     return f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
 
 
-def _embedded(report: dict[str, Any]) -> str:
-    """JSON in which nothing can end the element around it."""
+def _embedded(report: Mapping[str, Any]) -> str:
+    """JSON that cannot close the `<script>` element around it."""
     text = json.dumps(_finite(report), allow_nan=False, separators=(",", ":"))
     return text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e")
 
 
 def _finite(value: Any) -> Any:
-    """JSON knows no infinity: a bound where no plan fits is null."""
+    """JSON has no infinity and no NaN: such a number, as the bound of a budget that no plan fits, becomes null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {key: _finite(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_finite(inner) for inner in value]

@@ -1,4 +1,4 @@
-"""Points and lines in a file, by matplotlib where it is installed: `pip install 'autockpt[plot]'`."""
+"""Scatter and line plots as image files, by matplotlib (`pip install 'autockpt[plot]'`)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class Series:
     name: str
     points: Sequence[tuple[float, float]]
     line: bool = False
-    """Joined in the order of the points."""
+    """Whether consecutive points are joined."""
 
 
 def check_plot(path: str) -> None:
-    """Say at once, not after minutes of measuring, that a plot cannot be saved there."""
+    """Raises AutockptError where matplotlib is missing or does not write this format; before minutes of measuring."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -31,7 +31,7 @@ def check_plot(path: str) -> None:
 def save_plot(
     path: str, series: Sequence[Series], *, title: str, x: str, y: str, log: bool = False, diagonal: bool = False
 ) -> None:
-    """`diagonal` draws the line on which x equals y."""
+    """`log` makes both axes logarithmic; `diagonal` draws the line on which x equals y."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 5.5), layout="constrained")

@@ -1,22 +1,25 @@
-"""All graphs of an analysis on one clock: forwards in order, then backwards last graph first, as autograd runs them."""
+"""All graphs of a report on one clock: forwards in order, then backwards last graph first, as autograd runs them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 OPTIMIZER = "optimizer state"
-_GIVEN = ("parameters", "inputs")
+"""The kind of memory that no graph holds."""
+_GRAPH_INPUTS = ("parameters", "inputs")
 
 
 @dataclass(frozen=True, slots=True)
 class StepLaunch:
-    """One launch of one graph, and what lives meanwhile in all of them."""
+    """One kernel launch of one graph, with the bytes that are live in all graphs while it runs."""
 
     graph: int
     launch: int
+    """Its number in the timeline of the graph."""
     facts: Mapping[str, Any]
+    """Its entry in the timeline of the graph."""
     start_seconds: float
     live: Mapping[str, int]
     """Bytes by kind."""
@@ -31,65 +34,96 @@ class StepLaunch:
 
 
 def step_launches(report: Mapping[str, Any]) -> list[StepLaunch]:
-    graphs, done, start = report["graphs"], [-1] * len(report["graphs"]), 0.0
-    found = []
+    graphs = with_timelines(report)
+    done, start, found = [-1] * len(graphs), 0.0, []
     for number, launches in _passes(graphs):
-        others = _total(_waiting(graph, done[n]) for n, graph in enumerate(graphs) if n != number)
+        others = _sum(_held_after(graph, done[n]) for n, graph in enumerate(graphs) if n != number)
         others[OPTIMIZER] = optimizer_bytes(report)
         timeline = graphs[number]["timeline"]
         for launch in launches:
             facts = timeline["launches"][launch]
             own = dict(zip(timeline["kinds"], facts["bytes"], strict=True))
-            found.append(StepLaunch(number, launch, facts, start, _total([own, others])))
+            found.append(StepLaunch(number, launch, facts, start, _sum([own, others])))
             start += facts["seconds"]
         done[number] = launches[-1]
     return found
 
 
-def left_over(report: Mapping[str, Any]) -> dict[str, int]:
-    """Bytes by kind when the step is over."""
-    graphs = report["graphs"]
-    rest = [_waiting(graph, len(graph["timeline"]["launches"]) - 1) for graph in graphs]
-    return _total([*rest, {OPTIMIZER: optimizer_bytes(report)}])
-
-
 def peak_launch(step: Sequence[StepLaunch]) -> StepLaunch | None:
-    """The turn with most bytes, the first of several; None of no step_launches."""
-    return max(step, key=lambda turn: turn.live_bytes, default=None)
+    """The launch with most live bytes, the first of several; None of an empty step."""
+    return max(step, key=lambda launch: launch.live_bytes, default=None)
 
 
-def stays(block: Mapping[str, Any], graph: Mapping[str, Any]) -> bool:
-    """Whether a block outlives the step: what was given does, and gradients do, which are what it is for."""
+def held_after_step(report: Mapping[str, Any]) -> dict[str, int]:
+    """Bytes by kind that are live when the last backward has ended."""
+    held = [_held_after(graph, len(graph["timeline"]["launches"]) - 1) for graph in with_timelines(report)]
+    return _sum([*held, {OPTIMIZER: optimizer_bytes(report)}])
+
+
+def outlives_step(block: Mapping[str, Any], graph: Mapping[str, Any]) -> bool:
+    """Graph inputs do, and gradients that are outputs of the backward."""
     last = len(graph["timeline"]["launches"]) - 1
-    return block["kind"] in _GIVEN or (block["kind"] == "gradients" and block["last_launch"] >= last)
+    return block["kind"] in _GRAPH_INPUTS or (block["kind"] == "gradients" and block["last_launch"] >= last)
 
 
 def optimizer_bytes(report: Mapping[str, Any]) -> int:
     return int((report.get("optimizer") or {}).get("state_bytes", 0))
 
 
+def with_timelines(report: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The graphs of a report, those without a timeline with a coarse one."""
+    return [graph if "timeline" in graph else graph | _coarse_timeline(graph) for graph in report["graphs"]]
+
+
+def _coarse_timeline(graph: Mapping[str, Any]) -> dict[str, Any]:
+    """One launch for each pass, each as if it reached the graph's peak; between them the graph holds what it saves.
+
+    For graphs whose launches were not recorded, as in reports of other settings. Graph inputs are held throughout, and
+    gradients from the backward on.
+    """
+    always = {
+        "inputs": (graph.get("graph_input_bytes", 0), -1),
+        "saved": (graph["saved_bytes"], 0),
+        "gradients": (graph.get("gradient_bytes", 0), 1),
+    }
+    blocks = [
+        {"name": kind, "kind": kind, "bytes": size, "first_launch": first, "last_launch": 1}
+        for kind, (size, first) in always.items()
+    ]
+    launches = []
+    for number, name in enumerate(("forward", "backward")):
+        held = [size if first <= number else 0 for size, first in always.values()]
+        rest = max(0, graph["peak_bytes"] - sum(held))
+        where = {"first_launch": number, "last_launch": number}
+        blocks.append({"name": "temporaries", "kind": "temporaries", "bytes": rest, **where})
+        facts = {"operation": graph["name"], "module": "", "pass": name, "recomputes": False, "bytes": [*held, rest]}
+        half = graph["step_seconds"] / 2
+        launches.append({**facts, "start_seconds": number * half, "seconds": half})
+    return {"timeline": {"kinds": [*always, "temporaries"], "launches": launches, "peak": 0}, "blocks": blocks}
+
+
 def _passes(graphs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, list[int]]]:
-    """Graph and its launches, pass by pass; a pass without launches is left out."""
-    both: dict[str, list[tuple[int, list[int]]]] = {"forward": [], "backward": []}
+    """Graph and numbers of its launches, for each pass that launches anything, in the order of the step."""
+    found: dict[str, list[tuple[int, list[int]]]] = {"forward": [], "backward": []}
     for number, graph in enumerate(graphs):
-        for name, found in both.items():
-            launches = [n for n, one in enumerate(graph["timeline"]["launches"]) if one["pass"] == name]
+        for name, passes in found.items():
+            launches = [n for n, facts in enumerate(graph["timeline"]["launches"]) if facts["pass"] == name]
             if launches:
-                found.append((number, launches))
-    yield from both["forward"]
-    yield from reversed(both["backward"])
+                passes.append((number, launches))
+    yield from found["forward"]
+    yield from reversed(found["backward"])
 
 
-def _waiting(graph: Mapping[str, Any], done: int) -> dict[str, int]:
-    """Bytes by kind of a graph that rests after the launch `done`."""
-    held: dict[str, int] = {}
-    for block in graph["blocks"]:
-        if block["first_launch"] <= done and (block["last_launch"] > done or stays(block, graph)):
-            held[block["kind"]] = held.get(block["kind"], 0) + block["bytes"]
-    return held
+def _held_after(graph: Mapping[str, Any], launch: int) -> dict[str, int]:
+    """Bytes by kind that a graph holds after this launch and before its next one; -1 is before its first."""
+    return _sum(
+        {block["kind"]: block["bytes"]}
+        for block in graph["blocks"]
+        if block["first_launch"] <= launch and (block["last_launch"] > launch or outlives_step(block, graph))
+    )
 
 
-def _total(parts: Iterator[dict[str, int]] | Sequence[dict[str, int]]) -> dict[str, int]:
+def _sum(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     total: dict[str, int] = {}
     for part in parts:
         for kind, size in part.items():

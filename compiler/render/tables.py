@@ -1,4 +1,4 @@
-"""The tables of an analysis for a terminal: numbers are never cut, words are where there is no room."""
+"""The tables of an analysis for a terminal: where the width does not suffice, words are cut and numbers are not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from autockpt.render.tensor_groups import TensorGroup
 from autockpt.units import format_seconds, format_size
 
 POINTS = 12
-"""Of the frontier, at most."""
+"""Rows of the frontier, at most."""
 MODULES = 8
 _FRONTIER = ("", "peak", "step", "over fastest", "recomputed", "*planned by")
 _BAR = 10
@@ -23,10 +23,10 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 def frontier_table(report: Mapping[str, Any]) -> Table:
-    """Our plans from floor to fastest, then what people could do instead."""
+    """Plans from the minimum peak to the fastest, then the baselines."""
     points, shown = report["frontier"], _thinned(report["frontier"])
     some = f" ({len(shown)} of {len(points)} plans)" if len(shown) < len(points) else ""
-    table = _table(f"Plans from floor to fastest, and what else could be done{some}", *_FRONTIER)
+    table = _table(f"Plans from minimum peak to fastest, and baselines{some}", *_FRONTIER)
     for point in shown:
         cells = ["→" if point["chosen"] else "", *_cost(point, report), point["method"]]
         _add(table, cells, "bold" if point["chosen"] else "")
@@ -37,7 +37,7 @@ def frontier_table(report: Mapping[str, Any]) -> Table:
 
 
 def _thinned(points: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Evenly, the ends and the chosen one always."""
+    """Evenly spaced rows, with the ends and the chosen plan."""
     if len(points) <= POINTS:
         return list(points)
     shown = {round(n * (len(points) - 1) / (POINTS - 2)) for n in range(POINTS - 1)}
@@ -52,7 +52,7 @@ def _cost(point: Mapping[str, Any], report: Mapping[str, Any]) -> list[str]:
 
 
 def what_if_table(report: Mapping[str, Any]) -> Table:
-    table = _table("What if", "*change", "fits", "peak", "floor", "fastest", "step", "overhead")
+    table = _table("What if", "*change", "fits", "peak", "min peak", "fastest", "step", "overhead")
     for row in report["what_if"]:
         sizes = [format_size(row[key]) for key in ("peak_bytes", "min_peak_bytes", "fastest_bytes")]
         fits = "yes" if row["fits"] else "NO"
@@ -62,18 +62,18 @@ def what_if_table(report: Mapping[str, Any]) -> Table:
 
 
 def kinds_table(report: Mapping[str, Any]) -> Table | None:
-    """What is live at the peak of the graph that has the highest; None where nothing is."""
+    """Live bytes by kind and by module at the peak of the graph with the largest one; None where nothing is live."""
     graph = max(report["graphs"], key=lambda one: one["peak_bytes"], default=None)
-    if graph is None:
+    if graph is None or "at_peak" not in graph:
         return None
-    filled = dict(graph["at_peak"]["by_kind"])
+    live = dict(graph["at_peak"]["by_kind"])
     if optimizer := optimizer_bytes(report):
-        filled[OPTIMIZER] = optimizer
-    kinds = _largest(filled, len(filled))
+        live[OPTIMIZER] = optimizer
+    kinds = _largest(live, len(live))
     modules = _largest(graph["at_peak"]["by_module"], MODULES)
     if not kinds:
         return None
-    total, most = sum(filled.values()), kinds[0][1]
+    total, most = sum(live.values()), kinds[0][1]
     table = _table("What is live at the peak", "*by kind", "", "", "", "*by module", "")
     table.columns[1].justify = "left"
     for kind, module in zip_longest(kinds, modules):
@@ -83,8 +83,8 @@ def kinds_table(report: Mapping[str, Any]) -> Table | None:
     return table
 
 
-def _largest(filled: Mapping[str, int], count: int) -> list[tuple[str, int]]:
-    return sorted(((name, size) for name, size in filled.items() if size), key=lambda entry: -entry[1])[:count]
+def _largest(live: Mapping[str, int], count: int) -> list[tuple[str, int]]:
+    return sorted(((name, size) for name, size in live.items() if size), key=lambda entry: -entry[1])[:count]
 
 
 def _share(share: float) -> str:
@@ -97,22 +97,22 @@ def _bar(share: float) -> str:
 
 
 def tensor_table(groups: Sequence[TensorGroup]) -> Table:
-    """Where a tensor comes from and why it was decided so share a cell, the reason below."""
-    table = _table("Largest tensors", "*decision", "", "each", "recompute", "*where and why")
+    """Source and reason of a tensor share a cell, one below the other."""
+    table = _table("Largest tensors", "*decision", "", "each", "to recompute", "*source and reason")
     table.columns[0].ratio, table.columns[0].justify = None, "left"
     table.columns[-1].no_wrap = False
     for group in groups:
         first = group.first
         count = f"{len(group.tensors)} ×" if len(group.tensors) > 1 else ""
         where = Text(f"{group.place} {group.module}".rstrip(), style="bold")
-        why = Text.assemble(where, ("\n" + first["reason"] if first["reason"] else "", "dim"))
+        cell = Text.assemble(where, ("\n" + first["reason"] if first["reason"] else "", "dim"))
         cells = [first["decision"], count, format_size(first["bytes"]), format_seconds(first["seconds"])]
-        table.add_row(*map(Text, cells), why)
+        table.add_row(*map(Text, cells), cell)
     return table
 
 
 def _table(title: str, *headings: str) -> Table:
-    """Columns of words, marked with a star, are left-aligned and share what room the numbers leave."""
+    """Columns whose heading begins with `*` hold words: left-aligned, they share the width that the numbers leave."""
     table = Table(title=Text(title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, expand=True)
     table.show_edge, table.pad_edge, table.collapse_padding = False, False, True
     for heading in headings:
@@ -128,5 +128,5 @@ def _table(title: str, *headings: str) -> Table:
 
 
 def _add(table: Table, cells: Sequence[str], style: str = "") -> None:
-    # As text: what a user wrote may look like rich's markup.
+    # As Text: strings from a user's code may look like rich's markup.
     table.add_row(*(Text(cell) for cell in cells), style=style)

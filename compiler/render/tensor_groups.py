@@ -1,4 +1,4 @@
-"""Tensors that differ only in the number of their layer, shown as one: a model of 80 layers has few different ones."""
+"""Tensors that differ only in the number of their layer, as one group: a model of 80 layers has few different ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import Any
 
 _NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")
-"""A part of a module's path that is a number."""
+"""A component of a module path that is a number."""
 
 
 @dataclass(frozen=True)
@@ -26,23 +26,23 @@ class TensorGroup:
 
     @property
     def module(self) -> str:
-        """`blocks.*.up` where there are several of them."""
+        """The module path; `blocks.*.up` where the tensors come from several."""
         modules = {tensor["module"] for tensor in self.tensors}
         return _NUMBER.sub("*", modules.pop()) if len(modules) > 1 else modules.pop()
 
     @property
     def place(self) -> str:
-        """`gpt.py:25`; the tensor's name where nobody knows the line."""
+        """`gpt.py:25`; the name of the first tensor where no source line is known."""
         if not self.first["file"]:
             return str(self.first["name"])
         return f"{PurePath(self.first['file']).name}:{self.first['line']}"
 
 
 def group_tensors(report: Mapping[str, Any]) -> list[TensorGroup]:
-    """Of all graphs, those with most bytes first."""
+    """The tensors of all graphs in groups, the group with most bytes first."""
     groups: dict[Sequence[Any], list[Mapping[str, Any]]] = {}
     for graph in report["graphs"]:
-        for tensor in graph["tensors"]:
+        for tensor in graph.get("tensors", ()):
             alike = [tensor[key] for key in ("decision", "operator", "bytes", "file", "line")]
             groups.setdefault((*alike, _NUMBER.sub("*", tensor["module"])), []).append(tensor)
     found = [TensorGroup(tuple(tensors)) for tensors in groups.values()]

@@ -1,4 +1,4 @@
-"""An analysis for a terminal: the verdict first, then why, then what else could be done."""
+"""An analysis for a terminal: the verdict, its figures, plans and baselines, memory, tensors, and what-if rows."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from autockpt.render.tensor_groups import group_tensors
 from autockpt.units import format_seconds, format_size
 
 TENSORS = 12
-_ELSEWHERE = "--json and the page"
+"""Rows of the table of tensors, at most."""
 
 
 def render(report: Mapping[str, Any], width: int) -> str:
-    """Without colours."""
+    """As plain text, without colours."""
     file = io.StringIO()
     Console(file=file, width=width, color_system=None, force_terminal=False).print(analysis_text(report, width))
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
 
 
 def analysis_text(report: Mapping[str, Any], width: int | None = None) -> Group:
-    """`width` is of the terminal. A part of which there is nothing to tell is left out."""
+    """For rich to print. `width` is of the terminal. Empty parts are left out."""
     parts = [part for part in _parts(report, width) if part is not None]
     spaced = [Padding(part, (0, 0, 1, 0)) for part in parts[:-1]]
     return Group(*spaced, *parts[-1:])
@@ -68,16 +68,14 @@ def _facts(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     peak, budget = report["peak_bytes"], report["budget_bytes"]
     share = f" ({peak / budget:.0%})" if budget else ""
     yield "peak", f"{format_size(peak)} of a budget of {format_size(budget)}{share}"
-    if lowered := report["compiled_bytes"]:
-        yield "dry run", f"{format_size(lowered)} when the lowered step is replayed; forecast {peak / lowered - 1:+.1%}"
-    yield (
-        "range",
-        f"{format_size(report['min_peak_bytes'])} (floor) to {format_size(report['fastest_bytes'])} (fastest)",
-    )
+    if compiled := report["compiled_bytes"]:
+        yield "dry run", f"compiled peak {format_size(compiled)}; the forecast differs by {peak / compiled - 1:+.1%}"
+    smallest, fastest = format_size(report["min_peak_bytes"]), format_size(report["fastest_bytes"])
+    yield "plans", f"from {smallest} (minimum peak) to {fastest} (fastest)"
     seconds = f"{format_seconds(report['step_seconds'])}, {report['overhead']:.1%} over the fastest plan"
     yield "step", f"{seconds} ({format_seconds(report['fastest_seconds'])})"
     if (gap := _gap(report)) is not None:
-        yield "gap", f"at most {gap:.1%} of the step slower than any plan could be"
+        yield "gap", f"no plan can be faster by more than {gap:.1%} of the step"
     memory = {name: size for name, size in report["memory"].items() if size}
     if report["optimizer"] and "optimizer" in memory:
         memory[f"{report['optimizer']['name']} state"] = memory.pop("optimizer")
@@ -86,8 +84,8 @@ def _facts(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _gap(report: Mapping[str, Any]) -> float | None:
-    """Over all graphs."""
-    known = [(one["gap"].get("every_plan_gap_of_step"), one["step_seconds"]) for one in report["graphs"]]
+    """Optimality gap as a share of the step, over all graphs; None where it is not known of one."""
+    known = [(one.get("gap", {}).get("every_plan_gap_of_step"), one["step_seconds"]) for one in report["graphs"]]
     total = sum(seconds for _, seconds in known)
     if not total or any(gap is None for gap, _ in known):
         return None
@@ -99,7 +97,8 @@ def _tensors(report: Mapping[str, Any]) -> Iterator[RenderableType | None]:
     if not groups:
         return
     left = sum(len(group.tensors) for group in groups[TENSORS:])
-    yield Group(tensor_table(groups[:TENSORS]), *([Text(f"and {left} smaller ones in {_ELSEWHERE}")] if left else []))
+    rest = [Text(f"and {left} smaller tensors, which --json and --html include")] if left else []
+    yield Group(tensor_table(groups[:TENSORS]), *rest)
 
 
 def _largest_batch(report: Mapping[str, Any]) -> Text | None:

@@ -1,25 +1,25 @@
-// Peak against step time: the plans from floor to fastest, the chosen one, the baselines, the budget.
+// Peak against step time: plans from minimum peak to fastest, the chosen one, the baselines, the budget.
 const NARROW = 600;
 const MARGIN = { l: 56, r: 12, t: 30, b: 46 };
 
 function frontierPoints() {
   const last = report.frontier.length - 1;
   const named = (point, number) => {
-    const names = [point.chosen && "chosen", number === 0 && "floor", number === last && "fastest"];
+    const names = [point.chosen && "chosen", number === 0 && "minimum peak", number === last && "fastest"];
     return names.filter(Boolean).join(", ");
   };
-  return last < 0 ? [loneStep()] : report.frontier.map((point, number) => ({ ...point, name: named(point, number) }));
+  return last < 0 ? [wholeStep()] : report.frontier.map((point, number) => ({ ...point, name: named(point, number) }));
 }
 
-/** Several graphs have no common frontier, only the plans that were chosen for them, summed. */
-function loneStep() {
+/** A step of several graphs has no frontier; its one point is the sum of the chosen plans. */
+function wholeStep() {
   const sum = (key) => report.graphs.reduce((whole, graph) => whole + graph[key], 0);
   const { peak_bytes, step_seconds } = report;
-  const rest = { recompute_seconds: sum("recompute_seconds"), saved_bytes: sum("saved_bytes"), method: "each graph's own" };
+  const rest = { recompute_seconds: sum("recompute_seconds"), saved_bytes: sum("saved_bytes"), method: "one plan for each graph" };
   return { ...rest, peak_bytes, step_seconds, chosen: true, name: "chosen" };
 }
 
-/** On a narrow plot a baseline has room for a letter, which the table below explains. */
+/** On a narrow plot a baseline is labelled by a letter, which the table below explains. */
 function letter(number) {
   return String.fromCharCode(65 + number);
 }
@@ -32,7 +32,7 @@ function drawFrontier() {
   const [yUnit, oneSecond] = unitFor(Math.max(...everything.map((one) => one.step_seconds)), TIME_UNITS);
   const peaks = everything.map((one) => one.peak_bytes / oneByte);
   const budget = report.budget_bytes / oneByte;
-  // A budget far away would press all plans into a corner.
+  // A distant budget is left out: the axis would have to include it, and all plans would share a corner.
   const near = budget < 2 * Math.max(...peaks) && budget > 0.5 * Math.min(...peaks);
   const xRange = padded([...peaks, ...(near ? [budget] : [])], 0.08);
   const yRange = padded(everything.map((one) => one.step_seconds / oneSecond), 0.14);
@@ -60,9 +60,9 @@ function drawFrontier() {
 
 function frontierWords(near) {
   const line = report.frontier.length
-    ? "Every plan on the line is the fastest that was found for its peak."
-    : "The step runs in several graphs; their plans are summed here.";
-  return `${line} ${near ? "Left of the budget fits." : `The budget of ${size(report.budget_bytes)} is outside this plot.`}`;
+    ? "Each plan on the line is the fastest found for its peak."
+    : "The step consists of several graphs; this is the sum of their plans.";
+  return `${line} ${near ? "Plans left of the budget fit." : `The budget of ${size(report.budget_bytes)} is outside this plot.`}`;
 }
 
 function padded(numbers, share) {
@@ -104,7 +104,7 @@ function planTrace(plans, point, labels) {
   };
 }
 
-/** Off the marker by the width of a blank that HTML does not swallow. */
+/** With a non-breaking space on both sides, as distance from the marker. */
 function spaced(text) {
   return text && `\u00a0${plain(text)}\u00a0`;
 }
@@ -121,8 +121,8 @@ function baselineTrace(one, point, name, position) {
 }
 
 function planWords(one, name, more) {
-  const again = `${duration(one.recompute_seconds)} of it computed again`;
-  const lines = [plain(name), `peak ${size(one.peak_bytes)}`, `step ${duration(one.step_seconds)}, ${again}`, plain(more)];
+  const recompute = `${duration(one.recompute_seconds)} of it recomputation`;
+  const lines = [plain(name), `peak ${size(one.peak_bytes)}`, `step ${duration(one.step_seconds)}, ${recompute}`, plain(more)];
   return lines.filter(Boolean).join("<br>");
 }
 

@@ -1,4 +1,4 @@
-// One card in the corner with everything about the tensor or the launch under the pointer or the focus.
+// A card in the corner with all facts about the tensor or launch that has the pointer or the focus.
 const inspector = get("inspector");
 
 function inspectTensor(tensor) {
@@ -8,9 +8,9 @@ function inspectTensor(tensor) {
 function inspectLaunch(graph, number) {
   const launch = graph.timeline.launches[number];
   const made = graph.tensors.find(({ name }) => name === launch.operation);
-  const again = launch.recomputes ? ", computes again" : "";
+  const recomputes = launch.recomputes ? ", recomputation" : "";
   const facts = [
-    ["launch", `${number + 1} of ${graph.timeline.launches.length}, ${launch.pass}${again}`],
+    ["launch", `${number + 1} of ${graph.timeline.launches.length}, ${launch.pass}${recomputes}`],
     ["module", moduleName(launch.module)],
     ["runs", `${duration(launch.seconds)}, from ${duration(launch.start_seconds)}`],
     ["live", size(total(launch))],
@@ -19,11 +19,11 @@ function inspectLaunch(graph, number) {
   inspect([
     element("h3", {}, launch.operation),
     factList([...facts, ...held]),
-    ...(made ? [element("h4", {}, "the tensor it makes"), ...tensorFacts(made)] : []),
+    ...(made ? [element("h4", {}, "tensor it computes"), ...tensorFacts(made)] : []),
   ]);
 }
 
-/** Largest first, with the optimizer's state, which lives through every launch. */
+/** Largest first, with the optimizer's state, which is live during every launch. */
 function heldByKind(graph, launch) {
   const held = graph.timeline.kinds.map((kind, number) => [kind, launch.bytes[number]]);
   held.push([OPTIMIZER, report.memory.optimizer]);
@@ -40,7 +40,7 @@ function tensorFacts(tensor) {
     ["operator", tensor.operator],
     ["size", `${size(tensor.bytes)} (${tensor.bytes.toLocaleString("en")} bytes)`],
     ["shape", `${shape(tensor)} ${tensor.dtype}`],
-    ["to compute", duration(tensor.seconds)],
+    ["to recompute", duration(tensor.seconds)],
     ["in memory", lifetimes(tensor)],
     ["at the peak", tensor.at_peak ? "live" : "not live"],
     ["module", moduleName(tensor.module)],
@@ -51,10 +51,10 @@ function tensorFacts(tensor) {
   return [facts, code, reason].filter((part) => part !== null);
 }
 
-/** What is recomputed lives twice. */
+/** A recomputed tensor has one block in the forward and one for each recomputation. */
 function lifetimes(tensor) {
-  const lives = timeline.graph.blocks.filter(({ name }) => name === tensor.name);
-  return lives.map(({ first_launch: first, last_launch: last }) => `launch ${first + 1} to ${last + 1}`).join(", then ");
+  const blocks = timeline.graph.blocks.filter(({ name }) => name === tensor.name);
+  return blocks.map(({ first_launch: first, last_launch: last }) => `launch ${first + 1} to ${last + 1}`).join(", then ");
 }
 
 function shape(tensor) {
@@ -81,7 +81,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") forget();
 });
 
-// The pointer passes through the card, which makes room for it on the other side.
+// The card ignores the pointer and moves to the other side when the pointer enters it.
 document.addEventListener("mousemove", ({ clientX, clientY }) => {
   const { left, right, top, bottom } = inspector.getBoundingClientRect();
   if (left < clientX && clientX < right && top < clientY && clientY < bottom) inspector.classList.toggle("left");

@@ -1,9 +1,9 @@
-// Names beside the points of a plot, each where it covers least of what is drawn.
+// Positions of the labels of a plot: each where it overlaps least with points, lines and other labels.
 const LETTER = 6.4;
 const LINE = 15;
 const AWAY = 10;
 
-/** Plotly's name for a position, and the label's box around a point, in pixels from the point. */
+/** Plotly's name of a position, and the label's box [left, top, width, height] in pixels from the point. */
 const POSITIONS = [
   ["middle right", (width) => [AWAY, -LINE / 2, width, LINE]],
   ["middle left", (width) => [-AWAY - width, -LINE / 2, width, LINE]],
@@ -15,7 +15,7 @@ const POSITIONS = [
   ["bottom left", (width) => [-AWAY / 2 - width, AWAY, width, LINE]],
 ];
 
-/** Points are [x, y, text] in pixels; `taken` are boxes [left, top, width, height] of what is drawn already. */
+/** Points are [x, y, text] in pixels; `taken` are boxes [left, top, width, height] that labels should avoid. */
 function placeLabels(points, taken, width, height) {
   const boxes = [...taken, ...points.map(([x, y]) => [x - 6, y - 6, 12, 12])];
   return points.map(([x, y, text]) => {
@@ -31,7 +31,7 @@ function placeLabels(points, taken, width, height) {
   });
 }
 
-/** Pixels that a label would hide; what would be cut off counts most. */
+/** Pixels that a label would overlap; those outside the plot count twenty times. */
 function covered(box, boxes, width, height) {
   const [left, top, wide, high] = box;
   const inside = overlap(box, [0, 0, width, height]);

@@ -1,4 +1,4 @@
-// What is drawn when: all of it once, a graph's part when another graph is chosen, the plots when theme or width change.
+// Draws the page once, the parts of one graph when a graph is chosen, and the plots when theme or width change.
 const graphs = report.graphs.filter((graph) => graph.timeline?.launches.length);
 
 function chooseGraph(number) {
@@ -14,11 +14,11 @@ function chooseGraph(number) {
 }
 
 function graphWords(graph) {
-  const again = graph.recompute_seconds > 0 ? `, ${duration(graph.recompute_seconds)} of it computed again` : "";
+  const recompute = graph.recompute_seconds > 0 ? `, ${duration(graph.recompute_seconds)} of it recomputation` : "";
   const gap = graph.gap.every_plan_gap_of_step;
-  const bound = Number.isFinite(gap) ? ` At most ${percent(gap)} of the step slower than any plan within the budget.` : "";
+  const bound = Number.isFinite(gap) ? ` No plan within the budget can be faster by more than ${percent(gap)} of the step.` : "";
   const launches = count(graph.timeline.launches.length, "launch", "launches");
-  return `${launches}, ${duration(graph.step_seconds)}${again}; ${size(graph.saved_bytes)} saved.${bound}`;
+  return `${launches}, ${duration(graph.step_seconds)}${recompute}; ${size(graph.saved_bytes)} saved.${bound}`;
 }
 
 function prepareGraphs() {
@@ -28,7 +28,7 @@ function prepareGraphs() {
   );
   select.append(...options);
   select.addEventListener("input", () => chooseGraph(Number(select.value)));
-  get("graph-note").textContent = `One of ${graphs.length} graphs of this step; below is this graph alone.`;
+  get("graph-note").textContent = `One of the ${graphs.length} graphs of this step. All parts below show this graph only.`;
   select.value = graphs.reduce((best, graph, number) => (graph.peak_bytes > graphs[best].peak_bytes ? number : best), 0);
   get("graphs").hidden = graphs.length < 2;
 }
@@ -60,7 +60,7 @@ function prepareAxis() {
     });
 }
 
-/** Pointer, focus and arrow keys all end in a launch in the inspector. */
+/** Pointer, focus and arrow keys select a launch, which the inspector shows. */
 function prepareTouch() {
   const plot = get("timeline");
   const point = () => {

@@ -1,4 +1,4 @@
-// The named plans of the frontier beside what else could be done, as a table.
+// The chosen, the smallest and the fastest plan beside the baselines, as a table.
 function showPlans() {
   const best = report.fastest_seconds;
   const named = [...frontierPoints().filter((one) => one.name), ...report.baselines];

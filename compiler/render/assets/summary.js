@@ -1,4 +1,4 @@
-// The top and the bottom of the page: verdict, figures, notes, what-if rows, graph breaks.
+// Verdict, figures, accuracy notes, what-if rows and graph breaks.
 function showSummary() {
   get("target").textContent = report.target;
   const settings = Object.entries(report.settings).map(([name, value]) => `${name} ${value}`);
@@ -11,7 +11,7 @@ function showSummary() {
   showWhatIf();
   showBreaks();
   get("footer").append(`autockpt ${report.autockpt}, torch ${report.torch}, traced as ${report.device.traced_as}. `);
-  get("footer").append("Planned, not run: sizes and seconds are forecasts.");
+  get("footer").append("Sizes and seconds are forecasts; nothing was run.");
 }
 
 function showVerdict() {
@@ -26,14 +26,14 @@ function showVerdict() {
   );
 }
 
-/** The peak as a bar; floor, fastest and budget as ticks. */
+/** The peak as a bar; minimum peak, peak of the fastest plan, and budget as ticks. */
 function meter(peak, budget) {
   const whole = Math.max(peak, budget, Math.min(report.fastest_bytes, 1.5 * budget)) * 1.02;
   const at = (bytes) => `${Math.min(100, (100 * bytes) / whole).toFixed(2)}%`;
   const tick = (bytes, name) =>
-    element("i", { class: `tick ${name}`, "data-name": name, style: `left: ${at(bytes)}`, title: size(bytes) });
-  const ticks = [tick(report.min_peak_bytes, "floor"), tick(report.fastest_bytes, "fastest"), tick(budget, "budget")];
-  // Names end at their ticks; the fastest one's begins there where it has room, away from the floor's.
+    element("i", { class: `tick ${name}`, "data-name": name === "minimum" ? "min peak" : name, style: `left: ${at(bytes)}`, title: size(bytes) });
+  const ticks = [tick(report.min_peak_bytes, "minimum"), tick(report.fastest_bytes, "fastest"), tick(budget, "budget")];
+  // A name ends at its tick; that of the fastest plan begins there if it fits, away from the name of the minimum.
   ticks[1].classList.toggle("begins", report.fastest_bytes < 0.75 * whole);
   ticks[0].classList.toggle("unnamed", report.min_peak_bytes < 0.15 * whole);
   const bar = element("div", { class: "meter" }, element("i", { class: "fill", style: `width: ${at(peak)}` }), ...ticks);
@@ -43,13 +43,13 @@ function meter(peak, budget) {
 }
 
 function showFigures() {
-  const { optimizer, compiled_bytes: lowered } = report;
+  const { optimizer, compiled_bytes: compiled } = report;
   const share = `${percent(report.peak_bytes / report.budget_bytes)} of budget`;
   const figures = [
-    ["Peak", size(report.peak_bytes), lowered === null ? share : `${share}; lowered: ${size(lowered)}`],
+    ["Peak", size(report.peak_bytes), compiled === null ? share : `${share}; compiled ${size(compiled)}`],
     ["Budget", size(report.budget_bytes), report.device.name],
-    ["Floor", size(report.min_peak_bytes), "lowest peak that was found"],
-    ["Fastest", size(report.fastest_bytes), `peak at ${duration(report.fastest_seconds)} a step`],
+    ["Minimum peak", size(report.min_peak_bytes), "smallest of all plans found"],
+    ["Fastest", size(report.fastest_bytes), `peak of the plan with ${duration(report.fastest_seconds)} a step`],
     ["Step", duration(report.step_seconds), "forward and backward"],
     ["Overhead", slower(report.overhead), "over the fastest step"],
     ["Parameters", many(report.parameters), size(report.memory.parameters)],
@@ -72,7 +72,7 @@ function showNotes() {
 
 function estimatedNote(estimated) {
   const lines = estimated.map(([operator, source]) => element("li", {}, element("code", {}, operator), `: ${source}`));
-  const title = `${count(estimated.length, "operator")} without a measured or known time`;
+  const title = `${count(estimated.length, "operator")} whose time is estimated`;
   const open = estimated.length <= 3 ? "" : null;
   return element("li", {}, element("details", { open }, element("summary", {}, title), element("ul", {}, ...lines)));
 }
@@ -81,7 +81,7 @@ function showWhatIf() {
   const { what_if: rows, max_batch: most } = report;
   get("what-if-card").hidden = !rows.length && !most;
   if (most) {
-    const next = most.next_bytes ? `; one more would need ${size(most.next_bytes)}` : "";
+    const next = most.next_bytes ? `; a batch of ${most.batch + 1} needs ${size(most.next_bytes)}` : "";
     get("max-batch").append("The largest batch that fits is ", element("b", {}, String(most.batch)));
     get("max-batch").append(`, with a peak of ${size(most.peak_bytes)}${next}.`);
     get("max-batch").hidden = false;
@@ -94,7 +94,7 @@ function showWhatIf() {
     cell(duration(row.step_seconds), "number"),
     cell(slower(row.overhead), "number"),
   ]);
-  const headings = ["change", "settings", "fits", "#peak", "#floor", "#fastest", "#step", "#overhead"];
+  const headings = ["change", "settings", "fits", "#peak", "#min peak", "#fastest", "#step", "#overhead"];
   if (rows.length) fillTable(get("what-if"), headings, cells);
 }
 

@@ -1,8 +1,8 @@
-// The table of tensors: sorted by its headings, filtered by words, drawn two hundred rows at a time.
+// The table of tensors: sorted by a heading, filtered by words, drawn two hundred rows at a time.
 const PAGE_ROWS = 200;
 const table = { tensors: [], words: [], column: "size", descending: true, rows: PAGE_ROWS };
 
-/** Heading -> what it sorts by, and the cell. Numbers start with the largest. */
+/** For each heading: the sort key and the cell. Columns of numbers sort the largest first. */
 const COLUMNS = {
   decision: [(one) => one.decision, (one) => element("td", {}, chip(one.decision))],
   tensor: [(one) => one.name, (one) => element("td", { class: "name" }, element("code", {}, one.name))],
@@ -34,7 +34,7 @@ function prepareTable() {
   for (const event of ["mouseover", "focusin"]) body.addEventListener(event, ({ target }) => inspectRow(target));
   body.addEventListener("mouseleave", () => body.contains(document.activeElement) || forget());
   body.addEventListener("focusout", forget);
-  body.addEventListener("keydown", walk);
+  body.addEventListener("keydown", moveFocus);
 }
 
 function setTensors(tensors) {
@@ -65,8 +65,8 @@ function chosenTensors() {
       wanted.every((word) => table.words[number].includes(word)),
   );
   const [key] = COLUMNS[table.column];
-  const way = table.descending ? -1 : 1;
-  return found.sort((one, other) => way * compare(key(one), key(other)));
+  const sign = table.descending ? -1 : 1;
+  return found.sort((one, other) => sign * compare(key(one), key(other)));
 }
 
 function compare(one, other) {
@@ -92,7 +92,7 @@ function showTensors(rows) {
 
 const tensorOf = new WeakMap();
 
-/** One row is a stop of the Tab key; the arrow keys walk on from it. */
+/** One row is in the Tab order; the arrow keys move the focus from row to row. */
 function tensorRow(tensor, number) {
   const cells = Object.values(COLUMNS).map(([, draw]) => draw(tensor));
   const row = element("tr", { tabindex: number === 0 ? 0 : -1 }, ...cells);
@@ -105,7 +105,7 @@ function inspectRow(target) {
   if (tensor) inspectTensor(tensor);
 }
 
-function walk(event) {
+function moveFocus(event) {
   const step = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key];
   const next = step && event.target.closest("tr")[step];
   if (!next) return;

@@ -1,4 +1,4 @@
-// Before the first paint: the reader's system decides, until the button does.
+// Runs before the first paint: the theme follows the system until the reader presses the button.
 "use strict";
 (() => {
   const system = matchMedia("(prefers-color-scheme: dark)");

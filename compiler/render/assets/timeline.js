@@ -1,4 +1,4 @@
-// Live bytes over the launches of one graph, stacked by kind; the pointer or the arrow keys choose a launch.
+// Live bytes over the launches of one graph, stacked by kind; pointer and arrow keys select a launch.
 const FONT = "system-ui, sans-serif";
 const timeline = { axis: "launch", hidden: new Set(), graph: null, number: 0 };
 
@@ -7,14 +7,14 @@ function plotConfig() {
   return { displaylogo: false, displayModeBar: innerWidth < NARROW ? false : "hover", modeBarButtons };
 }
 
-/** What both plots share, in the colours of the theme. */
+/** The layout that both plots share, in the colours of the theme. */
 function baseLayout(plot) {
   const [ink, panel] = [variable("--ink"), variable("--panel")];
   return {
     font: { family: FONT, size: 12, color: variable("--muted") },
     hoverlabel: { bgcolor: panel, bordercolor: variable("--line"), font: { family: FONT, color: ink, size: 12 }, align: "left" },
     modebar: { bgcolor: "transparent", color: variable("--muted"), activecolor: ink },
-    // A finger that drags a plot wants to scroll the page.
+    // On a touch screen, dragging scrolls the page.
     dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
     ...{ width: plot.clientWidth, height: plot.clientHeight, margin: MARGIN },
     ...{ paper_bgcolor: "transparent", plot_bgcolor: "transparent", showlegend: false },
@@ -43,7 +43,7 @@ function drawTimeline() {
     shapes: [boundary(launches, x), ...(near ? [budgetLine(budget)] : [])],
     annotations: [peakNote(plot, x, peak, top), ...passNotes(launches, x), ...(near ? [budgetWords(budget)] : [])],
   };
-  const traces = [...areas(graph, x, one), touch(launches, x, one)];
+  const traces = [...areas(graph, x, one), hoverLine(launches, x, one)];
   return Plotly.react(plot, traces, layout, plotConfig());
 }
 
@@ -58,7 +58,7 @@ function timeAxis(launches) {
   return { title: `time (${unit})`, edges: [...launches.map((launch) => launch.start_seconds / one), end / one] };
 }
 
-/** Optimizer state lies below everything; kinds that never hold a byte are left out. */
+/** Kinds with any bytes, from the bottom of the stack; optimizer state comes first. */
 function layers(graph) {
   const { kinds, launches } = graph.timeline;
   const held = kinds.map((kind, number) => [kind, launches.map((launch) => launch.bytes[number])]);
@@ -76,10 +76,10 @@ function areas(graph, x, one) {
   }));
 }
 
-/** A line on top that the pointer touches; its nearest point is in the right launch, be it long or short. */
+/** An invisible line on top for hovering; three points in each launch make the nearest point belong to that launch. */
 const WITHIN = [0.02, 0.5, 0.98];
 
-function touch(launches, x, one) {
+function hoverLine(launches, x, one) {
   const words = (launch) => [plain(launch.operation), plain(moduleName(launch.module)), size(total(launch))].join("<br>");
   const inEach = (make) => launches.flatMap((launch, number) => WITHIN.map((part) => make(launch, number, part)));
   return {
@@ -90,19 +90,20 @@ function touch(launches, x, one) {
   };
 }
 
-function turn(launches, x) {
+/** Where the forward ends and the backward starts. */
+function boundaryAt(launches, x) {
   const first = launches.findIndex((launch) => launch.pass === "backward");
   return x.edges[first < 0 ? launches.length : first];
 }
 
 function boundary(launches, x) {
-  const at = turn(launches, x);
+  const at = boundaryAt(launches, x);
   const line = { color: variable("--ink"), width: 1, dash: "dot" };
   return { type: "line", x0: at, x1: at, yref: "paper", y0: 0, y1: 1, line };
 }
 
 function passNotes(launches, x) {
-  const note = { x: turn(launches, x), yref: "paper", y: 1, yanchor: "bottom", showarrow: false, xshift: 0 };
+  const note = { x: boundaryAt(launches, x), yref: "paper", y: 1, yanchor: "bottom", showarrow: false, xshift: 0 };
   return [
     { ...note, text: "← forward ", xanchor: "right" },
     { ...note, text: " backward →", xanchor: "left" },
@@ -112,8 +113,8 @@ function passNotes(launches, x) {
 function peakNote(plot, x, peak, top) {
   const at = (x.edges[peak] + x.edges[peak + 1]) / 2;
   const text = `<b>peak ${size(total(timeline.graph.timeline.launches[peak]))}</b>`;
-  const room = (1 - at / x.edges.at(-1)) * (plot.clientWidth - MARGIN.l - MARGIN.r);
-  const side = room > 160 ? { ax: 40, xanchor: "left" } : { ax: -40, xanchor: "right" };
+  const right = (1 - at / x.edges.at(-1)) * (plot.clientWidth - MARGIN.l - MARGIN.r);
+  const side = right > 160 ? { ax: 40, xanchor: "left" } : { ax: -40, xanchor: "right" };
   return {
     ...{ x: at, y: top, ay: 8, text, ...side },
     ...{ font: { color: variable("--ink") }, arrowcolor: variable("--ink"), arrowhead: 2, arrowwidth: 1.2 },

@@ -1,4 +1,4 @@
-// Words for numbers, and elements made of text only: the strings come from strangers' code.
+// Numbers as text, and DOM elements with text content only: strings in a report come from untrusted code.
 "use strict";
 const report = JSON.parse(document.getElementById("report").textContent);
 const OPTIMIZER = "optimizer state";
@@ -51,7 +51,7 @@ function cell(text, kind = null) {
   return element("td", { class: kind }, text);
 }
 
-/** `headings` are texts; those that start with "#" stand over numbers. */
+/** A heading that starts with "#" is of a column of numbers. */
 function fillTable(table, headings, rows) {
   const titles = headings.map((text) =>
     element("th", { scope: "col", class: text.startsWith("#") ? "number" : null }, text.replace("#", "")),
@@ -74,13 +74,13 @@ function colour(kind) {
   return variable(kindVariable(kind)) || variable("--kind-other");
 }
 
-/** A chip that follows the theme by itself. */
+/** A label with a dot in the colour of its kind; CSS variables make it follow the theme. */
 function chip(text, kind = text) {
   const dot = element("i", { class: "dot", style: `background: var(${kindVariable(kind)}, var(--kind-other))` });
   return element("span", { class: "chip" }, dot, text);
 }
 
-/** Plotly reads some HTML in its labels; here it finds none. */
+/** Plotly interprets some HTML in labels, so it is escaped. */
 function plain(text) {
   return String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
@@ -93,7 +93,7 @@ function place(tensor) {
   return tensor.file ? `${tensor.file}:${tensor.line}` : "";
 }
 
-/** Bytes and seconds in the unit that suits them all. */
+/** The largest unit that the largest value reaches. */
 function unitFor(largest, units) {
   return units.find(([, one]) => largest >= one) ?? units[units.length - 1];
 }

@@ -1,13 +1,13 @@
-"""Addresses of blocks that come and go."""
+"""Addresses of blocks that are allocated and freed over time."""
 
 from __future__ import annotations
 
 import random
 
-from autockpt.render.memory_snapshot import ROUNDING, FirstFit, rounded
+from autockpt.render.first_fit import ROUNDING, FirstFit, rounded
 
 
-def test_a_freed_place_is_used_again_and_neighbours_grow_together() -> None:
+def test_a_freed_part_is_reused_and_joined_with_its_neighbours() -> None:
     memory = FirstFit(base=4096)
     a, b, c = (memory.allocate(ROUNDING) for _ in range(3))
     assert [a, b, c] == [4096, 4096 + ROUNDING, 4096 + 2 * ROUNDING]

@@ -112,7 +112,7 @@ def test_pointing_at_a_block_tells_what_it_is() -> None:
         "saved:0:mm_0 aten.mm.default bfloat16[32, 1024, 3072]",
         "examples/gpt.py:21:blocks.0.qkv",
         "code:21:qkv = self.qkv(self.norm_attention(x))",
-        "saved:0:would cost 0.41 ms to compute again, and its 192 MiB fit",
+        "saved:0:would cost 0.41 ms to recompute, and its 192 MiB fit",
     ]
 
 

@@ -1,4 +1,4 @@
-"""The page of an analysis: safe with strangers' strings, the same bytes twice, usable in a real browser, offline."""
+"""The page of an analysis: safe with untrusted strings, reproducible, usable in a real browser without a network."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def colours(driver: Any) -> list[str]:
 @pytest.mark.browser
 def test_the_verdict_and_the_figures_are_there(sample: Any) -> None:
     assert text(sample, "#verdict").startswith("Fits3.77 GiB of 4.00 GiB, +2.3% step time")
-    assert texts(sample, "#figures dt")[:4] == ["Peak", "Budget", "Floor", "Fastest"]
+    assert texts(sample, "#figures dt")[:4] == ["Peak", "Budget", "Minimum peak", "Fastest"]
     assert "flash attention" in text(sample, "#notes")
     assert "aten.embedding_dense_backward.default" in text(sample, "#notes")
     assert "print()" in text(sample, "#breaks-card")
@@ -163,7 +163,7 @@ def test_pointer_and_keys_show_the_whole_tensor(sample: Any) -> None:
     assert text(sample, "#inspector h3") == "gelu_0"
     assert "268,435,456 bytes" in text(sample, "#inspector")
     assert "launch 8 to 9, then launch 32 to 33" in text(sample, "#inspector")
-    assert "cheap to compute again" in text(sample, "#inspector")
+    assert "cheap to recompute" in text(sample, "#inspector")
     type_into(sample, "#tensors tbody tr", "\ue015")  # the arrow down
     assert text(sample, "#inspector h3") == "mm_2"
     type_into(sample, "#tensors tbody tr:nth-child(2)", "\ue00c")  # Escape
@@ -197,7 +197,7 @@ def test_the_theme_follows_the_system_until_the_button_says_otherwise(sample: An
 @pytest.mark.browser
 def test_a_phone_scrolls_tables_and_not_the_page(sample: Any) -> None:
     resize(sample, 390, 844)
-    # The plot is drawn again for its new width, with letters for the names that have no room.
+    # The plot is redrawn for its new width, with letters for the names that do not fit.
     wait(sample, lambda: "\u00a0A\u00a0" in texts(sample, "#frontier .textpoint"))
 
     wide = "const root = document.documentElement; return root.scrollWidth - root.clientWidth"

@@ -47,8 +47,8 @@ def test_at_80_columns(golden: Callable[[str], None]) -> None:
     golden(render(sample_report(), 80))
 
 
-def test_what_does_not_fit_with_nothing_else_to_tell(golden: Callable[[str], None]) -> None:
-    verdict = "it does not fit: the lowest peak is 2.28 GiB, the budget 1.00 GiB"
+def test_a_step_that_does_not_fit_with_all_other_parts_empty(golden: Callable[[str], None]) -> None:
+    verdict = "It does not fit: the minimum peak is 2.28 GiB, the budget 1.00 GiB."
     golden(render(nothing() | {"fits": False, "outcome": "over_budget", "verdict": verdict}, 80))
 
 

@@ -1,4 +1,4 @@
-"""An analysis in a file, of the kind that the file's name asks for."""
+"""The file formats of an analysis, each chosen by the end of the file's name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from autockpt.render.memory_snapshot import snapshot_bytes
 from autockpt.render.page import page
 
 Report = Mapping[str, Any]
-Writer = Callable[[Report], bytes]
 
 
 def _json(report: Report) -> bytes:
@@ -23,36 +22,42 @@ def _json(report: Report) -> bytes:
 
 
 def _trace(report: Report) -> bytes:
-    return (json.dumps(chrome_trace(dict(report)), allow_nan=False) + "\n").encode()
+    return (json.dumps(chrome_trace(report), allow_nan=False) + "\n").encode()
 
 
 def _page(report: Report) -> bytes:
-    return page(dict(report)).encode()
+    return page(report).encode()
 
 
-WRITERS: Mapping[str, Writer] = {
+FORMATS: Mapping[str, Callable[[Report], bytes]] = {
     "trace.json": _trace,
     ".json": _json,
     ".html": _page,
     ".pickle": snapshot_bytes,
 }
-"""By the ends of names, the longer one first."""
+"""By the end of a file's name; the first that matches counts."""
 
 
 def save(report: Report, path: str) -> None:
-    found = next((writer for end, writer in WRITERS.items() if path.endswith(end)), None)
+    """In the format that the name asks for."""
+    found = next((end for end in FORMATS if path.endswith(end)), None)
     if found is None:
-        raise AutockptError(f"{path}: an analysis is saved as one of {', '.join(f'*{end}' for end in WRITERS)}")
-    write(found(report), path)
+        raise AutockptError(f"{path}: an analysis is saved as one of {', '.join(f'*{end}' for end in FORMATS)}")
+    save_as(report, path, found)
 
 
-def save_as(report: Report, path: str, kind: str) -> None:
-    """Of this kind, whatever the name."""
-    write(WRITERS[kind](report), path)
+def save_as(report: Report, path: str, end: str) -> None:
+    """In the format of names with this end, whatever `path` is."""
+    content = FORMATS[end](report)
+    check_writable(path)
+    try:
+        write_file(Path(path), content)
+    except OSError as error:
+        raise AutockptError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def check_writable(path: str) -> None:
-    """Say at once, not after minutes, that nothing can be written there."""
+    """Raises AutockptError where `path` cannot be written; called before minutes of planning as well."""
     folder = Path(path).parent
     if not folder.is_dir():
         raise AutockptError(f"{path} cannot be written: there is no folder {folder}")
@@ -60,11 +65,3 @@ def check_writable(path: str) -> None:
         raise AutockptError(f"{path} cannot be written: it is a folder")
     if not os.access(path if Path(path).exists() else folder, os.W_OK):
         raise AutockptError(f"{path} cannot be written: permission denied")
-
-
-def write(content: bytes, path: str) -> None:
-    check_writable(path)
-    try:
-        write_file(Path(path), content)
-    except OSError as error:
-        raise AutockptError(f"{path} cannot be written: {error.strerror}") from error
