@@ -1,33 +1,52 @@
-"""Bytes that a kernel allocates inside itself and frees before it returns, on the CPU.
+"""Workspace of one operator on the CPU: bytes that its kernel allocates and frees before it returns. Upper bounds.
 
-| kernel | bytes | source |
+| operator | bytes | source |
 |---|---|---|
-| flash attention | per thread, query block x (key block + width + 2) x 4 | torch FlashAttentionKernel.cpp; events |
-| its backward | per thread, 2 x query block x key block floats; a gradient whose heads are apart is copied | the same |
-| both in half precision | the scores in both precisions; the backward packs blocks for oneDNN too | events, to 15 % |
-| convolution backward | 2 x weight | events, oneDNN, channels-last |
-| sort | one index for each element along the longest dimension | events |
-| matmul in half precision | 1.5 MiB, or its result in float32 if that is more | events, oneDNN: 0.2 to 1.46 MB with
-  bf16 instructions, the whole result without |
-| matmul, embedding backward, top-k, cumulative sum | none | events |
+| flash attention | per thread, query block x (key block + head width + 2) floats | FlashAttentionKernel.cpp, measured |
+| its backward | per thread, 2 x query block x key block floats + query block floats; the output gradient once more
+  if its heads are not merged, because the kernel makes it contiguous | the same |
+| both in half precision | in addition the same blocks of scores in half precision; the backward runs matmuls of
+  these blocks, one at a time in every thread | the same |
+| matmul in half precision | see below | measured |
+| convolution backward | 2 x weight | measured, oneDNN, channels-last |
+| sort | one 8-byte index for each element of the longest dimension | measured |
+| float32 matmul, embedding backward, top-k, cumulative sum | none | measured |
 
-Events: allocation events of the profiler around one call, torch 2.13 on x86.
+Half-precision matmuls depend on the processor. torch hands them to oneDNN where oneDNN has kernels for the type, which
+is a question of the instruction set (ONEDNN_MAX_CPU_ISA lowers it) and is answered by `onednn_half_types`:
+
+- oneDNN without kernels for the type (bfloat16 below AVX-512, float16 below AVX512-FP16): torch's own loops, no
+  workspace.
+- oneDNN on AVX-512 without bf16 instructions: the result in float32, of as many matrices of a batch as run at once.
+- oneDNN with them: every thread copies a block of each operand and accumulates in float32. The copy of the first
+  operand has at most 256 rows; the one of the second 64 columns; both are at most twice as deep as the operands,
+  and at most 4096 deep for an L2 cache of 1 MiB.
+
+torch does not say which of the last two runs, so the larger one is forecast. Measured: 4,500 bfloat16 matmuls of sizes
+from 1 to 32768 with 1 to 8 threads on an AMD EPYC of family 25 (Zen 4), torch 2.13, oneDNN 3.12, none above the bound;
+attention on the same processor with ONEDNN_MAX_CPU_ISA from SSE41 to AVX512_CORE_BF16. Not measured: AMX, ARM.
+"Measured" means allocation events of the profiler around one call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator
+
+import torch
 
 from autockpt.cost_models.work import TensorSpec
 
 _FLASH = "aten._scaled_dot_product_flash_attention_for_cpu"
+_FLOAT = 4
+_MIB = 2**20
 Specs = tuple[TensorSpec, ...]
 
 
 def workspace_bytes(operator: str, inputs: Specs, threads: int, *, heads_merged: bool = True) -> int:
-    """Scratch of one call on the CPU; 0 where none is known.
+    """Upper bound on the workspace of one call on this processor; 0 for operators without a rule.
 
-    `heads_merged`: the gradient comes from (batch, length, heads, width); attention copies it otherwise.
+    `heads_merged`: attention's output gradient is a transposed (batch, length, heads, width) tensor.
     """
     packet = operator.rpartition(".")[0]
     rule = _RULES.get(packet)
@@ -37,15 +56,84 @@ def workspace_bytes(operator: str, inputs: Specs, threads: int, *, heads_merged:
     return copied + rule(inputs, threads)
 
 
+@functools.cache
+def onednn_half_types() -> frozenset[str]:
+    """Half-precision types whose matmuls oneDNN computes on this processor."""
+    if not torch.backends.mkldnn.is_available():
+        return frozenset()
+    operators = torch.ops.mkldnn
+    supported = {
+        "bfloat16": operators._is_mkldnn_bf16_supported(),
+        "float16": operators._is_mkldnn_fp16_supported(),
+    }
+    return frozenset(dtype for dtype, is_supported in supported.items() if is_supported)
+
+
 def _flash(inputs: Specs, threads: int) -> int:
-    rows, columns = _blocks(inputs[0], inputs[1])
-    return 4 * threads * rows * (columns + inputs[0].shape[-1] + 2) + _narrow(inputs[0], threads, rows, columns)
+    query, key = inputs[:2]
+    rows, columns = _blocks(query, key)
+    scores = _FLOAT * rows * (columns + query.shape[-1] + 2)
+    return threads * (scores + _half_precision_scores(query, rows, columns))
 
 
 def _flash_backward(inputs: Specs, threads: int) -> int:
-    rows, columns = _blocks(inputs[1], inputs[2])
-    packed = threads * columns * (rows + 3 * inputs[1].shape[-1]) if inputs[1].itemsize < 4 else 0
-    return 4 * threads * 2 * rows * columns + 2 * _narrow(inputs[1], threads, rows, columns) + packed
+    query, key = inputs[1:3]
+    rows, columns = _blocks(query, key)
+    scores = _FLOAT * rows * (2 * columns + 1) + 2 * _half_precision_scores(query, rows, columns)
+    return threads * (scores + max(_block_matmuls(query, rows, columns)))
+
+
+def _block_matmuls(query: TensorSpec, rows: int, columns: int) -> Iterator[int]:
+    """Of the matmuls on one block of scores: of a row-major call oneDNN computes the transposed product."""
+    width = query.shape[-1]
+    for left, depth, right in ((rows, width, columns), (columns, rows, width), (rows, columns, width)):
+        yield _matmul_bytes(query.dtype, 1, left, depth, right, threads=1)
+        yield _matmul_bytes(query.dtype, 1, right, depth, left, threads=1)
+
+
+def _blocks(query: TensorSpec, key: TensorSpec) -> tuple[int, int]:
+    """Rows and columns of one block of scores: the kernel takes larger blocks for longer queries."""
+    length = query.shape[-2]
+    rows = 256 if length >= 768 else 64 if length >= 192 else 32
+    columns = min(512, key.shape[-2])
+    # With AMX the kernel pads the keys of a block to a multiple of 64.
+    return min(rows, length), _round_up(columns, 64) if query.dtype in onednn_half_types() else columns
+
+
+def _half_precision_scores(query: TensorSpec, rows: int, columns: int) -> int:
+    return rows * columns * query.itemsize if query.itemsize < _FLOAT else 0
+
+
+def _matmul(inputs: Specs, threads: int) -> int:
+    left, right = inputs[-2:]
+    if len(left.shape) < 2 or len(right.shape) < 2:
+        return 0
+    rows, depth, columns = left.shape[-2], left.shape[-1], right.shape[-1]
+    batch = left.numel // max(rows * depth, 1)
+    return _matmul_bytes(left.dtype, batch, rows, depth, columns, threads)
+
+
+def _matmul_bytes(dtype: str, batch: int, rows: int, depth: int, columns: int, threads: int) -> int:
+    if dtype not in onednn_half_types():
+        return 0
+    in_float32 = _FLOAT * min(batch, threads) * rows * columns + 4096
+    return max(in_float32, threads * _copied_blocks(rows, depth))
+
+
+def _copied_blocks(rows: int, depth: int) -> int:
+    """What one thread copies of both operands, and its float32 sums."""
+    rows, columns = min(_round_up(rows, 64), 256), 64
+    depth = min(2 * _round_up(depth, 64), 4096 * max(1, -(-_l2_cache_bytes() // _MIB)))
+    return 2 * depth * (rows + columns) + _FLOAT * rows * columns + 20 * 2**10
+
+
+@functools.cache
+def _l2_cache_bytes() -> int:
+    return int(torch.cpu.get_capabilities().get("l2_cache_size", _MIB))
+
+
+def _round_up(number: int, multiple: int) -> int:
+    return -(-number // multiple) * multiple
 
 
 def _convolution_backward(inputs: Specs, _: int) -> int:
@@ -54,15 +142,6 @@ def _convolution_backward(inputs: Specs, _: int) -> int:
 
 def _sort(inputs: Specs, _: int) -> int:
     return 8 * max(inputs[0].shape, default=0)
-
-
-def _matmul(inputs: Specs, _: int) -> int:
-    one, other = inputs[-2:]
-    if one.itemsize >= 4 or not one.shape or not other.shape:
-        return 0
-    # What a processor without bf16 instructions takes; nobody knows here on which the step will run.
-    result = one.numel // max(one.shape[-1], 1) * other.shape[-1]
-    return max(3 * 2**19, 4 * result + 4096)
 
 
 _RULES: dict[str, Callable[[Specs, int], int]] = {
@@ -75,15 +154,3 @@ _RULES: dict[str, Callable[[Specs, int], int]] = {
     "aten.bmm": _matmul,
     "aten.baddbmm": _matmul,
 }
-
-
-def _blocks(query: TensorSpec, key: TensorSpec) -> tuple[int, int]:
-    """How attention is tiled: longer queries in larger blocks, keys in blocks of at most 512."""
-    length = query.shape[-2]
-    rows = 256 if length >= 768 else 64 if length >= 192 else 32
-    return min(rows, length), min(512, key.shape[-2])
-
-
-def _narrow(query: TensorSpec, threads: int, rows: int, columns: int) -> int:
-    """Half-precision attention holds its scores in both precisions."""
-    return threads * rows * columns * query.itemsize if query.itemsize < 4 else 0
