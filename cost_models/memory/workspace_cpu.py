@@ -59,7 +59,7 @@ def workspace_bytes(operator: str, inputs: Specs, threads: int, *, heads_merged:
 @functools.cache
 def onednn_half_types() -> frozenset[str]:
     """Half-precision types whose matmuls oneDNN computes on this processor."""
-    if not torch.backends.mkldnn.is_available():
+    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return frozenset()
     operators = torch.ops.mkldnn
     supported = {
