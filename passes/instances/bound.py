@@ -10,7 +10,6 @@ program in whole numbers is higher still; its bound is the solver's word, taken 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from math import inf
 
@@ -18,8 +17,8 @@ import numpy as np
 
 from autockpt.passes.graph import Floats
 from autockpt.passes.instances.instance import Instance, moments
-from autockpt.passes.instances.stage_constraints import stage_rows
-from autockpt.passes.intervals import StageRows, solve_duals, solve_whole, weak_bound
+from autockpt.passes.instances.stage_constraints import StageConstraints, stage_constraints
+from autockpt.passes.intervals import LinearProgram, integer_bound, solve_duals
 
 _TOLERANCE = 1e-6
 """Of the solver, in parts of the budget and of the seconds."""
@@ -41,15 +40,18 @@ def every_plan_bound(
     bound = _linear_bound(rows, np.array(rows.seconds) / unit)
     fewer = _rows(instance, budget_bytes, whole_columns)
     if 0.0 < bound < inf and fewer is not None and len(fewer.seconds) <= 2 * whole_columns:
-        whole = solve_whole(fewer, np.array(fewer.seconds) / unit, most_nodes)
+        program = LinearProgram.of_shares(np.array(fewer.seconds) / unit, fewer.constraints)
+        whole = integer_bound(program, most_nodes)
         bound = max(bound, whole - _TOLERANCE * max(whole, 1.0) if whole < inf else inf)
     return bound * unit
 
 
-def _rows(instance: Instance, budget_bytes: int, columns: int) -> StageRows | None:
+def _rows(instance: Instance, budget_bytes: int, columns: int) -> StageConstraints | None:
     values = max(instance.boundary, 1)
     stages = min(max(columns // (2 * values), 1), instance.count - instance.boundary) if values < _LONG else 1
-    return stage_rows(instance, budget_bytes, _starts(instance, stages), with_again=stages * values * values <= 100_000)
+    return stage_constraints(
+        instance, budget_bytes, _starts(instance, stages), with_again=stages * values * values <= 100_000
+    )
 
 
 def _starts(instance: Instance, stages: int) -> list[int]:
@@ -64,25 +66,19 @@ def _starts(instance: Instance, stages: int) -> list[int]:
     return [instance.boundary, *sorted(instance.boundary + moment + 1 for moment in fullest)]
 
 
-def _linear_bound(rows: StageRows, costs: Floats) -> float:
-    duals = solve_duals(rows, costs)
+def _linear_bound(rows: StageConstraints, costs: Floats) -> float:
+    program = LinearProgram.of_shares(costs, rows.constraints)
+    duals = solve_duals(program)
     if duals is None:
         return inf if _least_excess(rows) > _TOLERANCE else 0.0
-    return max(0.0, weak_bound(rows, costs, duals) - 1e-12 * float(costs.sum()))
+    return max(0.0, program.weak_bound(duals) - 1e-12 * float(costs.sum()))
 
 
-def _least_excess(rows: StageRows) -> float:
-    """How far, in budgets, some row of memory must be overrun: nothing fits where that is more than nothing."""
+def _least_excess(rows: StageConstraints) -> float:
+    """How far, in budgets, some constraint of memory must be overrun: no plan fits where that is more than 0."""
     excess = len(rows.seconds)
-    reach = float(np.abs(rows.values).sum())
-    at = np.searchsorted(rows.lines, rows.memory, side="right")
-    more = replace(
-        rows,
-        seconds=[*rows.seconds, 0.0],
-        columns=np.insert(rows.columns, at, excess).tolist(),
-        values=np.insert(rows.values, at, reach).tolist(),
-        lengths=(np.array(rows.lengths) + np.isin(np.arange(len(rows.low)), rows.memory)).tolist(),
-    )
+    reach = float(np.abs(rows.constraints.coefficients).sum())
     costs = np.append(np.zeros(excess), 1.0)
-    duals = solve_duals(more, costs)
-    return 0.0 if duals is None else reach * weak_bound(more, costs, duals)
+    program = LinearProgram.of_shares(costs, rows.constraints.with_variable(excess, reach, rows.memory))
+    duals = solve_duals(program)
+    return 0.0 if duals is None else reach * program.weak_bound(duals)

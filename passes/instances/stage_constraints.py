@@ -1,4 +1,4 @@
-"""StageRows that every plan of a instance satisfies, whatever it drops and makes again, and however often.
+"""Constraints that every plan of a instance satisfies, whatever it drops and makes again, and however often.
 
 The backward is cut into stages. For a stage j and a forward result v, both 0 or 1:
 
@@ -27,15 +27,41 @@ A plan costs at least the sum of c[v] R[j,v]: stages do not overlap. Any choice 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from autockpt.passes.instances.instance import Instance, Moments, moments, useful_until
-from autockpt.passes.intervals import StageRows
+from autockpt.passes.intervals import Constraints
 
 _FORWARD_ROWS = 40
 
 
-def stage_rows(instance: Instance, budget_bytes: int, starts: Sequence[int], with_again: bool) -> StageRows | None:
+@dataclass
+class StageConstraints:
+    """Variables between 0 and 1 with their seconds, and constraints `>= low`; bytes are shares of the budget."""
+
+    seconds: list[float] = field(default_factory=list)
+    constraints: Constraints = field(default_factory=Constraints)
+    memory: list[int] = field(default_factory=list)
+    """Which of the constraints are of memory."""
+
+    def variable(self, seconds: float) -> int:
+        self.seconds.append(seconds)
+        return len(self.seconds) - 1
+
+    def at_least(self, low: float, terms: Iterable[tuple[int | None, float]]) -> None:
+        """The sum of variable times coefficient is at least `low`. A variable that does not exist (None) is 0."""
+        found = [(variable, coefficient) for variable, coefficient in terms if variable is not None]
+        self.constraints.add([variable for variable, _ in found], [coefficient for _, coefficient in found], low)
+
+    def fits(self, slack: float, terms: Iterable[tuple[int | None, float]]) -> None:
+        self.memory.append(len(self.constraints))
+        self.at_least(-slack, [(variable, -share) for variable, share in terms])
+
+
+def stage_constraints(
+    instance: Instance, budget_bytes: int, starts: Sequence[int], with_again: bool
+) -> StageConstraints | None:
     """For stages that begin before these backward operations, the first of them `boundary`; None where nothing fits."""
     staged = _Staged(instance, budget_bytes, starts)
     if staged.is_hopeless():
@@ -61,10 +87,10 @@ class _Staged:
         self._reads = [
             tuple(v for v in sources if v < instance.boundary and not instance.stays[v]) for sources in instance.reads
         ]
-        self.rows = StageRows()
-        self._at_hand = [{v: self.rows.column(0.0) for v in found} for found in self._useful]
+        self.rows = StageConstraints()
+        self._at_hand = [{v: self.rows.variable(0.0) for v in found} for found in self._useful]
         self._again = [
-            {v: self.rows.column(float(instance.costs[v])) for v in found if self._can_run(v, stage)}
+            {v: self.rows.variable(float(instance.costs[v])) for v in found if self._can_run(v, stage)}
             for stage, found in enumerate(self._useful)
         ]
 
@@ -90,7 +116,7 @@ class _Staged:
     def add_whole(self) -> None:
         at_hand = self._at_hand[0]
         runs = {v: [again[v] for again in self._again if v in again] for v in at_hand}
-        again = {v: self.rows.column(0.0) for v in at_hand if runs[v]}
+        again = {v: self.rows.variable(0.0) for v in at_hand if runs[v]}
         for value, column in again.items():
             self.rows.at_least(0.0, [*((run, 1.0) for run in runs[value]), (column, -1.0)])
         self._add_reads(at_hand, again, range(self._instance.boundary, self._instance.count))
@@ -118,7 +144,7 @@ class _Staged:
         again = self._again[stage]
         following = self._at_hand[stage + 1] if stage + 1 < len(self._starts) else {}
         single = self._reads[self._starts[stage]] if self._ends[stage] == self._starts[stage] + 1 else ()
-        held = {v: self.rows.column(0.0) for v in sorted({*following, *single})}
+        held = {v: self.rows.variable(0.0) for v in sorted({*following, *single})}
         for value, column in held.items():
             if value in following:
                 self.rows.at_least(0.0, [(column, 1.0), (again.get(value), 1.0), (following[value], -1.0)])

@@ -27,7 +27,7 @@ import numpy as np
 from autockpt.passes.graph import Booleans, Floats, Integers
 from autockpt.passes.instances.instance import Instance, Recomputations, extra_seconds, peak_bytes
 from autockpt.passes.instances.schedule import Grid
-from autockpt.passes.intervals import Program, Rows, solve_linear, solve_mixed
+from autockpt.passes.intervals import Constraints, LinearProgram, solve_integer, solve_linear
 
 Candidates = tuple[tuple[int, ...], ...]
 """For each forward operation the stages at which it may run again."""
@@ -41,7 +41,7 @@ class StageProgram:
     grid: Grid
     stages: Candidates
     cost: list[float] = field(default_factory=list)
-    rows: Rows = field(default_factory=Rows)
+    constraints: Constraints = field(default_factory=Constraints)
     runs: dict[tuple[int, int], int] = field(default_factory=dict)
     spans: list[tuple[int, int, int, int]] = field(default_factory=list)
     """Variable, bytes, and the slots from which and up to which it holds them; -1 for what is live in every plan."""
@@ -52,7 +52,7 @@ class StageProgram:
         most = float(self.instance.costs[: self.instance.boundary].max(initial=0.0))
         return float(2.0 ** np.round(np.log2(1e3 / most))) if most > 0 else 1.0
 
-    def pose(self, budget_bytes: int) -> Program:
+    def pose(self, budget_bytes: int) -> LinearProgram:
         for value, stages in enumerate(self.stages):
             for stage in stages:
                 self.runs[value, stage] = self._variable(float(self.instance.costs[value]) * self.scale)
@@ -66,7 +66,7 @@ class StageProgram:
         for value in range(self.instance.count):
             self.spans.append((-1, int(self.instance.scratch[value]), self.grid.home(value), self.grid.home(value)))
         self._memory(budget_bytes)
-        return Program(np.array(self.cost), np.zeros(len(self.cost)), np.ones(len(self.cost)), self.rows)
+        return LinearProgram.of_shares(np.array(self.cost), self.constraints)
 
     def read_off(self, values: Floats) -> Recomputations:
         again: list[list[int]] = [[] for _ in range(self.grid.stages)]
@@ -110,11 +110,11 @@ class StageProgram:
         """Held now: held before or made there. Before the first event everything is there, from the forward."""
         if before >= 0:
             terms = [held, before] if made < 0 else [held, before, made]
-            self.rows.add(np.array(terms), np.array([-1.0] + [1.0] * (len(terms) - 1)), 0.0, np.inf)
+            self.constraints.add(terms, [-1.0] + [1.0] * (len(terms) - 1), 0.0)
 
     def _read(self, held: int, run: int) -> None:
         terms, sides = ([held], [1.0]) if run < 0 else ([held, run], [1.0, -1.0])
-        self.rows.add(np.array(terms), np.array(sides), 1.0 if run < 0 else 0.0, np.inf)
+        self.constraints.add(terms, sides, 1.0 if run < 0 else 0.0)
 
     def _memory(self, budget_bytes: int) -> None:
         """A row for each slot where something may run, but those that cannot be full."""
@@ -131,7 +131,7 @@ class StageProgram:
         full &= ~_implied(line[~given], column[~given], room)
         chosen = ~given & full[line]
         unit = np.float64(1e3 / max(budget_bytes, 1))
-        self.rows.add_ragged(line[chosen], column[chosen], weight[chosen] * unit, room * unit)
+        self.constraints.add_groups(line[chosen], column[chosen], weight[chosen] * unit, room * unit)
 
 
 def _implied(line: Integers, column: Integers, room: Floats) -> Booleans:
@@ -183,7 +183,7 @@ def solve_stages(
         return StageAnswer(None, True, False)
     if np.isfinite(below_seconds):
         program = program.fixed_by(relaxed, below_seconds * posed.scale)
-    mixed = solve_mixed(program, limit_seconds)
+    mixed = solve_integer(program, limit_seconds)
     again = None if mixed.values is None else posed.read_off(mixed.values)
     # The solver's tolerance could leave a plan a few bytes over: only the replay decides.
     if again is None or peak_bytes(instance, again) > budget_bytes or extra_seconds(instance, again) >= below_seconds:

@@ -1,130 +1,131 @@
-"""Linear programs, plain and all-integer, as arrays. HiGHS with one thread and one seed: the same answer every time.
+"""Linear programs as arrays: minimise `cost * x` where `low <= A x <= high` and `least <= x <= most`.
 
-Only the time limit of an integer program can make two runs differ; the answer then says `timed_out`. The HiGHS is the
-one inside ortools: the package highspy brings a library of the same name, and one process cannot load both.
+Whether the variables are integers is a question to the solver (`highs.py`), not a property of the program: the same
+program is solved with fractions for its bound and its dual prices, and with integers for a plan.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from math import inf
 
 import numpy as np
-from ortools.math_opt.python import mathopt
 
 from autockpt.passes.graph import Floats, Integers
-from autockpt.passes.intervals.highs import Matrix, model, options
 
 
 @dataclass
-class Rows:
-    """Constraints as they are added, each `low <= coefficients of columns <= high`."""
+class Constraints:
+    """Constraints `low <= sum of coefficient * variable <= high`, stored one after another in flat lists.
 
-    index: list[Integers] = field(default_factory=list)
-    value: list[Floats] = field(default_factory=list)
-    length: list[Integers] = field(default_factory=list)
-    low: list[Floats] = field(default_factory=list)
-    high: list[Floats] = field(default_factory=list)
+    Constraint i owns the next `lengths[i]` entries of `variables` and `coefficients`.
+    """
 
-    def add(self, index: Integers, value: Floats, low: float, high: float) -> None:
-        self.add_many(index.reshape(1, -1), value, low, high)
+    lengths: list[int] = field(default_factory=list)
+    variables: list[int] = field(default_factory=list)
+    coefficients: list[float] = field(default_factory=list)
+    low: list[float] = field(default_factory=list)
+    high: list[float] = field(default_factory=list)
 
-    def add_many(self, index: Integers, value: Floats, low: float, high: float) -> None:
-        """One row for each line of `index`, all with the same coefficients."""
-        count, length = index.shape
-        self.index.append(index.ravel())
-        self.value.append(np.tile(value, count))
-        self.length.append(np.full(count, length))
-        self.low.append(np.full(count, low))
-        self.high.append(np.full(count, high))
+    def __len__(self) -> int:
+        return len(self.low)
 
-    def add_ragged(self, line: Integers, index: Integers, value: Floats, high: Floats) -> None:
-        """Rows `<= high[line]` of any lengths, one for each line that has coefficients."""
-        order = np.argsort(line, kind="stable")
-        present, length = np.unique(line, return_counts=True)
-        self.index.append(index[order])
-        self.value.append(value[order])
-        self.length.append(length)
-        self.low.append(np.full(len(present), -np.inf))
-        self.high.append(high[present])
+    def add(
+        self, variables: Sequence[int], coefficients: Sequence[float], low: float = -inf, high: float = inf
+    ) -> None:
+        self.lengths.append(len(variables))
+        self.variables += variables
+        self.coefficients += coefficients
+        self.low.append(low)
+        self.high.append(high)
+
+    def add_each(
+        self, variables: Integers, coefficients: Sequence[float], low: float = -inf, high: float = inf
+    ) -> None:
+        """One constraint for each row of `variables`, all with the same coefficients and bounds."""
+        count, length = variables.shape
+        self.lengths += [length] * count
+        self.variables += variables.ravel().tolist()
+        self.coefficients += list(coefficients) * count
+        self.low += [low] * count
+        self.high += [high] * count
+
+    def add_groups(self, groups: Integers, variables: Integers, coefficients: Floats, high: Floats) -> None:
+        """One constraint `<= high[group]` for each number in `groups`; terms of the same group belong together."""
+        order = np.argsort(groups, kind="stable")
+        present, lengths = np.unique(groups, return_counts=True)
+        self.lengths += lengths.tolist()
+        self.variables += variables[order].tolist()
+        self.coefficients += coefficients[order].tolist()
+        self.low += [-inf] * len(present)
+        self.high += high[present].tolist()
+
+    def with_variable(self, variable: int, coefficient: float, constraints: Sequence[int]) -> Constraints:
+        """A copy in which `variable` also has this coefficient in each of these constraints."""
+        chosen, lengths = np.array(constraints, dtype=np.int64), np.array(self.lengths, dtype=np.int64)
+        ends = np.cumsum(lengths)[chosen]
+        lengths[chosen] += 1
+        return replace(
+            self,
+            lengths=lengths.tolist(),
+            variables=np.insert(self.variables, ends, variable).tolist(),
+            coefficients=np.insert(self.coefficients, ends, coefficient).tolist(),
+        )
+
+    @property
+    def owners(self) -> Integers:
+        """The constraint of each term."""
+        return np.repeat(np.arange(len(self)), np.array(self.lengths, dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class LinearProgram:
     cost: Floats
     least: Floats
     most: Floats
-    rows: Rows
+    constraints: Constraints
 
-    def fixed_by(self, relaxed: Relaxed, incumbent: float) -> Program:
-        """Fix what would cost more than the incumbent: the relaxed value and the reduced cost say so."""
+    @staticmethod
+    def of_shares(cost: Floats, constraints: Constraints) -> LinearProgram:
+        """All variables between 0 and 1."""
+        return LinearProgram(cost, np.zeros(len(cost)), np.ones(len(cost)), constraints)
+
+    def fixed_by(self, relaxed: LinearSolution, incumbent: float) -> LinearProgram:
+        """Reduced-cost fixing: a variable at its bound stays there in every integer solution cheaper than `incumbent`,
+        where moving it by 1 adds more than the incumbent's distance to the linear optimum."""
         slack = (incumbent - relaxed.objective) * (1 + 1e-6) + 1e-6
-        stuck = np.abs(relaxed.reduced) > slack
-        low = stuck & (relaxed.reduced > 0) & (relaxed.values <= self.least + 1e-7)
-        high = stuck & (relaxed.reduced < 0) & (relaxed.values >= self.most - 1e-7)
-        return replace(self, most=np.where(low, self.least, self.most), least=np.where(high, self.most, self.least))
+        fixed = np.abs(relaxed.reduced_costs) > slack
+        at_least = fixed & (relaxed.reduced_costs > 0) & (relaxed.values <= self.least + 1e-7)
+        at_most = fixed & (relaxed.reduced_costs < 0) & (relaxed.values >= self.most - 1e-7)
+        return replace(
+            self, most=np.where(at_least, self.least, self.most), least=np.where(at_most, self.most, self.least)
+        )
+
+    def weak_bound(self, duals: Floats) -> float:
+        """Lower bound of the cost by weak duality; valid for all duals >= 0, variables in [0, 1], constraints `>= low`.
+
+        c x >= low y + sum over variables of min(0, c - A'y). So the bound holds however inexact the solver's duals are.
+        """
+        constraints = self.constraints
+        priced = duals[constraints.owners] * np.array(constraints.coefficients)
+        variables = np.array(constraints.variables, dtype=np.int64)
+        reduced = self.cost - np.bincount(variables, priced, minlength=len(self.cost))
+        return float(np.array(constraints.low) @ duals + np.minimum(reduced, 0.0).sum())
 
 
 @dataclass(frozen=True, eq=False)
-class Relaxed:
+class LinearSolution:
     values: Floats
     objective: float
-    reduced: Floats
+    reduced_costs: Floats
 
 
 @dataclass(frozen=True, eq=False)
-class Mixed:
+class IntegerSolution:
     values: Floats | None
-    """None where nothing satisfies the constraints, or nothing was found in time."""
+    """None where the constraints have no solution, or none was found in time."""
     bound: float
     proven: bool
-    """These values are the best, or without values: there are none."""
+    """The values are optimal; or, without values, the constraints have no solution."""
     timed_out: bool
-
-
-def solve_linear(program: Program) -> Relaxed | None:
-    """None where nothing satisfies the constraints."""
-    posed = _model(program, integer=False)
-    result = mathopt.solve(posed, mathopt.SolverType.HIGHS, params=_parameters())
-    if result.termination.reason is not mathopt.TerminationReason.OPTIMAL:
-        return None
-    variables = list(posed.variables())
-    return Relaxed(
-        np.array(result.variable_values(variables)),
-        float(result.objective_value()),
-        np.array(result.reduced_costs(variables)) if result.has_dual_feasible_solution() else np.zeros(len(variables)),
-    )
-
-
-def solve_mixed(program: Program, limit_seconds: float, tolerance: float = 0.0) -> Mixed:
-    posed = _model(program, integer=True)
-    result = mathopt.solve(posed, mathopt.SolverType.HIGHS, params=_parameters(limit_seconds, tolerance))
-    found = result.has_primal_feasible_solution()
-    return Mixed(
-        values=np.array(result.variable_values(list(posed.variables()))) if found else None,
-        bound=float(result.best_objective_bound()),
-        proven=result.termination.reason in (mathopt.TerminationReason.OPTIMAL, mathopt.TerminationReason.INFEASIBLE),
-        timed_out=result.termination.limit is mathopt.Limit.TIME,
-    )
-
-
-def _parameters(limit_seconds: float | None = None, tolerance: float = 0.0) -> mathopt.SolveParameters:
-    if limit_seconds is None:
-        return mathopt.SolveParameters(highs=options())
-    return mathopt.SolveParameters(
-        time_limit=timedelta(seconds=limit_seconds),
-        highs=options(mip_rel_gap=1e-6, mip_abs_gap=max(tolerance, 1e-6)),
-    )
-
-
-def _model(program: Program, integer: bool) -> mathopt.Model:
-    rows = program.rows
-    lengths = np.concatenate([*rows.length, np.zeros(0, dtype=np.int64)])
-    matrix = Matrix(
-        lines=np.repeat(np.arange(len(lengths)), lengths),
-        columns=np.concatenate([*rows.index, np.zeros(0, dtype=np.int64)]),
-        values=np.concatenate([*rows.value, np.zeros(0)]),
-        low=np.concatenate([*rows.low, np.zeros(0)]).tolist(),
-        high=np.concatenate([*rows.high, np.zeros(0)]).tolist(),
-    )
-    return model(program.cost, program.least, program.most, matrix, whole=integer)

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from autockpt.passes.graph import Booleans, Floats, Integers
-from autockpt.passes.intervals.linear import Program, Relaxed, Rows, solve_linear, solve_mixed
+from autockpt.passes.intervals.highs import solve_integer, solve_linear
+from autockpt.passes.intervals.linear import Constraints, LinearProgram, LinearSolution
 from autockpt.passes.intervals.values import Choice, Intervals, Row, binding_rows, relevant, round_to_choice
 
 _SCALE = 1e3
@@ -60,7 +61,7 @@ def solve(
     program = posed.program.fixed_by(relaxed, best.seconds * posed.scale) if best else posed.program
     if best and best.seconds - lp_seconds <= tolerance_seconds:
         return Answer(best.saved, best.again, best.seconds, lp_seconds, lp_seconds, best.seconds <= lp_seconds, False)
-    mixed = solve_mixed(program, limit_seconds, tolerance_seconds * posed.scale)
+    mixed = solve_integer(program, limit_seconds, tolerance_seconds * posed.scale)
     if mixed.values is not None:
         again, saved = np.zeros(intervals.count, dtype=np.bool_), intervals.free_to_save.copy()
         again[posed.values], saved[posed.values] = mixed.values[:size] > 0.5, mixed.values[size:] > 0.5
@@ -83,7 +84,7 @@ def lp_bound(intervals: Intervals, room: Floats) -> float | None:
     return relaxed.objective / posed.scale if posed and relaxed else None
 
 
-def _rounded(intervals: Intervals, posed: _Posed, relaxed: Relaxed, start: Booleans | None) -> Choice | None:
+def _rounded(intervals: Intervals, posed: _Posed, relaxed: LinearSolution, start: Booleans | None) -> Choice | None:
     shares = np.zeros(intervals.count)
     shares[posed.values] = relaxed.values[posed.values.size :]
     starts = [shares] if start is None else [shares, start.astype(np.float64)]
@@ -93,7 +94,7 @@ def _rounded(intervals: Intervals, posed: _Posed, relaxed: Relaxed, start: Boole
 
 @dataclass(frozen=True)
 class _Posed:
-    program: Program
+    program: LinearProgram
     values: Integers
     """Of each column, for r and then for s."""
     rows: list[Row]
@@ -114,24 +115,25 @@ def _pose(intervals: Intervals, room: Floats) -> _Posed | None:
     cost = np.where(np.isinf(cost), 0.0, cost)
     hold = intervals.hold_seconds[values]
     scale = _SCALE / max(float(cost.max(initial=0.0)), float(hold.max(initial=0.0)), 1e-300)
-    build = Rows()
+    build = Constraints()
     _demands(build, intervals, values)
     _inputs(build, intervals, column, size)
     for row in rows:
         members = row.members[column[row.members] >= 0]
         unit = _SCALE / max(row.room, float(intervals.nbytes[members].max(initial=0.0)), 1.0)
-        build.add(size + column[members], intervals.nbytes[members] * unit, -np.inf, row.room * unit)
-    program = Program(np.concatenate([cost, hold]) * scale, np.zeros(2 * size), most, build)
+        nbytes = intervals.nbytes[members] * unit
+        build.add((size + column[members]).tolist(), nbytes.tolist(), high=row.room * unit)
+    program = LinearProgram(np.concatenate([cost, hold]) * scale, np.zeros(2 * size), most, build)
     return _Posed(program, values, rows, scale)
 
 
-def _demands(build: Rows, intervals: Intervals, values: Integers) -> None:
+def _demands(build: Constraints, intervals: Intervals, values: Integers) -> None:
     """r[v] + s[v] >= 1."""
     asked = np.flatnonzero(intervals.demanded[values])
-    build.add_many(np.column_stack([asked, asked + values.size]), np.array([1.0, 1.0]), 1.0, np.inf)
+    build.add_each(np.column_stack([asked, asked + values.size]), [1.0, 1.0], low=1.0)
 
 
-def _inputs(build: Rows, intervals: Intervals, column: Integers, size: int) -> None:
+def _inputs(build: Constraints, intervals: Intervals, column: Integers, size: int) -> None:
     """r[u] + s[u] - r[v] >= 0, where v can run again and u is not there anyway."""
     source, target = column[intervals.reads[:, 0]], column[intervals.reads[:, 1]]
     live = (
@@ -140,4 +142,4 @@ def _inputs(build: Rows, intervals: Intervals, column: Integers, size: int) -> N
         & np.isfinite(intervals.seconds[intervals.reads[:, 1]])
     )
     pairs = np.column_stack([source[live], source[live] + size, target[live]])
-    build.add_many(pairs, np.array([1.0, 1.0, -1.0]), 0.0, np.inf)
+    build.add_each(pairs, [1.0, 1.0, -1.0], low=0.0)
