@@ -1,7 +1,4 @@
-"""Bytes as people write and read them: KiB, MiB, GiB are powers of 1024; KB, MB, GB of 1000.
-
-Seconds as people read them.
-"""
+"""Sizes and durations as text. KiB, MiB, GiB are powers of 1024; KB, MB, GB of 1000."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ _SIZE = re.compile(r"\s*(?P<number>\d+(\.\d*)?|\.\d+)\s*(?P<unit>[A-Za-z]+)\s*")
 
 
 def parse_size(text: str) -> int:
-    """`"12GiB"` -> 12884901888. Raises ValueError with what is wrong with it."""
+    """`"12GiB"` -> 12884901888. Raises ValueError; its message continues a sentence that begins with the text."""
     match = _SIZE.fullmatch(text)
     if match is None:
         raise ValueError(f"is not a number followed by a unit ({UNITS})")
@@ -35,7 +32,7 @@ def parse_size(text: str) -> int:
 
 
 def format_size(nbytes: float) -> str:
-    """Binary units, three digits or so: `79.4 MiB`."""
+    """In binary units, with one or two decimals: `79.4 MiB`."""
     for unit in ("GiB", "MiB", "KiB"):
         if abs(nbytes) >= _UNITS[unit]:
             return f"{nbytes / _UNITS[unit]:.2f} {unit}" if unit == "GiB" else f"{nbytes / _UNITS[unit]:.1f} {unit}"
@@ -43,7 +40,7 @@ def format_size(nbytes: float) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """Three digits or so: `12.4 ms`."""
+    """With three significant digits: `12.4 ms`."""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if abs(seconds) >= size:
             value = seconds / size

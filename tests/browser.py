@@ -1,4 +1,4 @@
-"""Chromium without a window and without a network; tests that need it are skipped where it is not installed."""
+"""Headless Chromium without a network. Tests that need it are skipped where it is not installed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ARGUMENTS = (
 
 @contextmanager
 def chromium() -> Iterator[Any]:
-    """A driver that keeps what the console says."""
+    """A driver that records the console of the page."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
     browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if not browser or not driver:
@@ -39,7 +39,7 @@ def chromium() -> Iterator[Any]:
 
 
 def visit(driver: Any, path: Path) -> None:
-    """Open a file, and wait for the end of its scripts: a busy machine's driver comes back before."""
+    """Open a file and wait until its scripts have run; on a busy machine the driver returns earlier."""
     driver.get(path.as_uri())
     wait(driver, lambda: driver.execute_script("return document.readyState") == "complete")
 
@@ -51,12 +51,12 @@ def wait(driver: Any, condition: Callable[[], bool]) -> None:
 
 
 def resize(driver: Any, width: int, height: int) -> None:
-    """Of the page, which may be narrower than any window."""
+    """The page's viewport, which may be narrower than a window can be."""
     size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
 
 def prefer(driver: Any, scheme: str) -> None:
-    """What the system of the reader says: light or dark."""
+    """Emulate the system's colour scheme, light or dark."""
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})

@@ -30,7 +30,7 @@ def memory_chart(report: Mapping[str, Any], width: int | None = None) -> Group |
     lines = [
         _marker(heights.index(max(heights)), len(heights)),
         *(_row(level, heights, peak.live_bytes) for level in reversed(range(_HEIGHT))),
-        *_axis(step, [len(heights) for heights in passes]),
+        *_axis(step, [len(one) for one in passes]),
     ]
     chart = Text("\n".join(line.rstrip() for line in lines), no_wrap=True, overflow="crop")
     return Group(chart, Text(_sentence(peak, step.index(peak), len(step), report)))

@@ -1,4 +1,4 @@
-"""Sizes are read as people write them and written as people read them."""
+"""Sizes and durations as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autockpt.units import format_size, parse_size
+from autockpt.units import format_seconds, format_size, parse_size
 
 BYTES = {
     "B": 1,
@@ -89,3 +89,11 @@ def test_what_is_written_reads_back_to_the_last_digit_shown(nbytes: int) -> None
 def test_any_text_is_a_size_or_a_value_error(text: str) -> None:
     with suppress(ValueError):
         assert parse_size(text) >= 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.0, "0 µs"), (42e-6, "42 µs"), (1.234e-3, "1.23 ms"), (0.0456, "45.6 ms"), (0.81, "810 ms"), (12.3, "12.3 s")],
+)
+def test_seconds_are_written_with_three_digits(seconds: float, text: str) -> None:
+    assert format_seconds(seconds) == text

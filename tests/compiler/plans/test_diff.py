@@ -1,4 +1,4 @@
-"""`autockpt diff A B`: what two plans do differently, and the exit code of diff(1)."""
+"""`autockpt diff A B`: the difference of two plan files, and the exit code of diff(1)."""
 
 from __future__ import annotations
 

@@ -29,10 +29,10 @@ TEXT = plan_text(PLAN.graphs)
 def test_what_was_saved_is_loaded_and_saves_to_the_same_bytes(tmp_path: Path, fraction: float) -> None:
     plan = Plan.of([decision(layers(4), fraction)])
     plan.save(tmp_path / "a.json")
-    again = Plan.load(tmp_path / "a.json")
-    again.save(str(tmp_path / "b.json"))
-    assert again == plan
-    assert hash(again) == hash(plan)
+    loaded = Plan.load(tmp_path / "a.json")
+    loaded.save(str(tmp_path / "b.json"))
+    assert loaded == plan
+    assert hash(loaded) == hash(plan)
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
 
 

@@ -37,7 +37,7 @@ def check(trace: dict[str, Any]) -> None:
         if event["name"] in named:
             named[event["name"]].add((event["pid"], event["tid"]))
     timed = [event for event in trace["traceEvents"] if event["ph"] != "M"]
-    assert all(before["ts"] <= after["ts"] for before, after in pairwise(timed)), "times go back"
+    assert all(before["ts"] <= after["ts"] for before, after in pairwise(timed)), "times decrease"
     for event in timed:
         assert event["pid"] in {pid for pid, _ in named["process_name"]}, "a process without a name"
         assert event["ph"] == "C" or (event["pid"], event["tid"]) in named["thread_name"], "a thread without a name"
@@ -72,7 +72,7 @@ def events(trace: dict[str, Any], phase: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("report", [sample_report(), two_graphs(), sample_report() | {"graphs": []}])
-def test_the_trace_keeps_the_rules_of_the_format(report: dict[str, Any]) -> None:
+def test_the_trace_obeys_the_rules_of_the_format(report: dict[str, Any]) -> None:
     check(chrome_trace(report))
 
 
@@ -92,14 +92,14 @@ def test_every_launch_is_an_event_on_the_thread_of_its_pass() -> None:
         assert event["dur"] == pytest.approx(1e6 * launch["seconds"], abs=1e-2)
 
 
-def test_counters_tell_the_memory_of_each_launch_and_what_is_left() -> None:
+def test_counters_have_the_live_bytes_of_each_launch_and_after_the_last() -> None:
     report = sample_report()
     timeline, optimizer = report["graphs"][0]["timeline"], report["optimizer"]["state_bytes"]
     *during, after = events(chrome_trace(report), "C")
     for launch, event in zip(timeline["launches"], during, strict=True):
-        told = dict(zip(timeline["kinds"], launch["bytes"], strict=True)) | {"optimizer state": optimizer}
-        assert event["args"].items() <= told.items()
-        assert sum(event["args"].values()) == sum(told.values())
+        expected = dict(zip(timeline["kinds"], launch["bytes"], strict=True)) | {"optimizer state": optimizer}
+        assert event["args"].items() <= expected.items()
+        assert sum(event["args"].values()) == sum(expected.values())
     assert after["args"]["gradients"] > 0
     assert after["args"]["saved"] == 0
     assert len({tuple(event["args"]) for event in (*during, after)}) == 1
@@ -124,7 +124,7 @@ def test_the_peak_is_marked_for_all_threads() -> None:
         {"ph": "i", "name": "peak", "ts": 0, "pid": 1, "tid": 1, "s": "g"},
     ],
 )
-def test_the_check_sees_what_is_wrong(broken: dict[str, Any]) -> None:
+def test_the_check_finds_what_is_wrong(broken: dict[str, Any]) -> None:
     trace = chrome_trace(sample_report())
     trace["traceEvents"].append(broken)
     with pytest.raises(AssertionError):

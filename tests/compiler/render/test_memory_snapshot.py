@@ -44,44 +44,44 @@ REPORTS = [sample_report(), two_graphs(), sample_report() | {"optimizer": None}]
 
 
 def replay(snapshot: dict[str, Any]) -> tuple[int, dict[int, int]]:
-    """The highest sum of live bytes, and what is left; a block may not touch another, nor leave its segment."""
+    """The peak, and the blocks that are live at the end. No block overlaps another or leaves the segment."""
     first, *events = snapshot["device_traces"][0]
     assert first["action"] == "segment_alloc"
     live: dict[int, int] = {}
-    asked: int | None = None
-    highest = 0
+    requested: int | None = None
+    peak = 0
     for event in events:
         start, end = event["addr"], event["addr"] + rounded(event["size"])
-        assert (asked is not None) == (event["action"] == "free_completed")
+        assert (requested is not None) == (event["action"] == "free_completed")
         if event["action"] == "alloc":
             assert all(end <= other or other + rounded(size) <= start for other, size in live.items())
             assert first["addr"] <= start
             assert end <= first["addr"] + first["size"]
             live[start] = event["size"]
-            highest = max(highest, sum(live.values()))
+            peak = max(peak, sum(live.values()))
         elif event["action"] == "free_requested":
-            asked = start
+            requested = start
         else:
             assert event["action"] == "free_completed"
-            assert asked == start
+            assert requested == start
             assert live.pop(start) == event["size"]
-            asked = None
-    return highest, live
+            requested = None
+    return peak, live
 
 
 @pytest.mark.parametrize("report", REPORTS)
-def test_replayed_its_highest_sum_is_the_peak_of_the_blocks(report: dict[str, Any]) -> None:
-    highest, _ = replay(memory_snapshot(report))
-    assert highest == max(turn.live_bytes for turn in step_launches(report))
+def test_the_peak_of_a_replay_is_the_peak_of_the_step(report: dict[str, Any]) -> None:
+    peak, _ = replay(memory_snapshot(report))
+    assert peak == max(launch.live_bytes for launch in step_launches(report))
 
 
-def test_of_one_graph_that_is_the_peak_of_the_report() -> None:
+def test_of_one_graph_it_is_the_peak_of_the_report() -> None:
     report = sample_report()
     assert replay(memory_snapshot(report))[0] == report["peak_bytes"]
 
 
 @pytest.mark.parametrize("report", REPORTS)
-def test_its_segment_holds_what_is_left_at_the_end(report: dict[str, Any]) -> None:
+def test_its_segment_holds_the_blocks_that_are_live_at_the_end(report: dict[str, Any]) -> None:
     snapshot = memory_snapshot(report)
     (segment,) = snapshot["segments"]
     _, live = replay(snapshot)
@@ -92,19 +92,19 @@ def test_its_segment_holds_what_is_left_at_the_end(report: dict[str, Any]) -> No
     assert "cudaMalloc" in trace(snapshot)
 
 
-def test_what_is_given_comes_first_and_is_never_freed() -> None:
+def test_graph_inputs_and_optimizer_state_come_first_and_are_never_freed() -> None:
     events = memory_snapshot(sample_report())["device_traces"][0]
-    given = ("optimizer state", "parameters", "inputs")
-    assert [event["category"] for event in events[1:4]] == list(given)
-    assert not [event for event in events if event["action"] != "alloc" and event["category"] in given]
+    graph_inputs = ("optimizer state", "parameters", "inputs")
+    assert [event["category"] for event in events[1:4]] == list(graph_inputs)
+    assert not [event for event in events if event["action"] != "alloc" and event["category"] in graph_inputs]
 
 
-def test_times_never_go_back() -> None:
+def test_times_never_decrease() -> None:
     times = [event["time_us"] for event in memory_snapshot(two_graphs())["device_traces"][0]]
     assert times == sorted(times)
 
 
-def test_pointing_at_a_block_tells_what_it_is() -> None:
+def test_the_frames_of_a_block_describe_it() -> None:
     events = memory_snapshot(sample_report())["device_traces"][0]
     frames = next(event["frames"] for event in events if event["frames"] and "mm_0 " in event["frames"][0]["name"])
     shown = [f"{frame['filename']}:{frame['line']}:{frame['name']}" for frame in frames]
@@ -133,7 +133,7 @@ def test_the_file_holds_nothing_but_plain_values_that_the_viewer_reads() -> None
     assert data == pickle.dumps(memory_snapshot(sample_report()), protocol=4)
 
 
-def test_a_step_of_nothing_is_a_snapshot_too() -> None:
+def test_an_empty_step_has_a_snapshot() -> None:
     snapshot = memory_snapshot(sample_report() | {"graphs": [], "optimizer": None})
     assert replay(snapshot) == (0, {})
 

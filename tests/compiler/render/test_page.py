@@ -13,6 +13,7 @@ from browser import chromium, prefer, resize, visit, wait
 from report_sample import sample_report
 
 from autockpt.errors import AutockptError
+from autockpt.passes.forecast import Content
 from autockpt.render.page import page
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -42,6 +43,14 @@ def test_no_text_of_a_report_becomes_a_tag() -> None:
     assert attacked.count("<script") == plain.count("<script")
 
 
+def test_every_kind_of_memory_has_a_colour_in_both_themes() -> None:
+    style = page(sample_report()).partition("<style>")[2].partition("</style>")[0]
+    kinds = [*(content.value for content in Content), "recomputed", "optimizer state"]
+
+    for kind in kinds:
+        assert style.count(f"--kind-{kind.replace(' ', '-')}: #") == 2, kind
+
+
 def test_an_infinite_bound_does_not_break_the_json() -> None:
     report = sample_report()
     report["graphs"][0]["gap"]["every_plan_bound_seconds"] = float("inf")
@@ -64,7 +73,7 @@ def driver() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of every page in its turn: a browser compiles the script of a known address once."""
+    """One path for all pages, because the browser caches the compiled script of an address."""
     return tmp_path_factory.mktemp("page") / "report.html"
 
 
@@ -205,7 +214,7 @@ def test_a_phone_scrolls_tables_and_not_the_page(sample: Any) -> None:
 
 
 @pytest.mark.browser
-def test_a_click_on_a_heading_sorts_and_another_turns_the_order(show: Show) -> None:
+def test_a_click_on_a_heading_sorts_and_another_reverses_the_order(show: Show) -> None:
     driver = show(sample_report())
     names = {one["name"]: one["bytes"] for one in sample_report()["graphs"][0]["tensors"]}
 
@@ -222,7 +231,7 @@ def test_a_click_on_a_heading_sorts_and_another_turns_the_order(show: Show) -> N
 
 
 @pytest.mark.browser
-def test_words_and_decisions_filter_and_the_rest_is_counted(show: Show) -> None:
+def test_words_and_decisions_filter_and_the_matches_are_counted(show: Show) -> None:
     driver = show(sample_report())
     assert text(driver, "#shown") == "21 of 21 tensors, 2.63 GiB"
 

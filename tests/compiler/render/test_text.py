@@ -1,4 +1,4 @@
-"""What people read of an analysis in a terminal, saved as golden text."""
+"""The text of an analysis for a terminal, as golden text."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from report_sample import sample_report
 from rich.console import Console
 
 from autockpt.render.text import analysis_text, render
-from autockpt.units import format_seconds
 
 EMPTY = {"frontier": [], "baselines": [], "graphs": [], "breaks": [], "what_if": [], "estimated": {}}
 
 
 def nothing() -> dict[str, Any]:
-    """All that may be empty is."""
+    """A report in which all parts that may be empty are."""
     report = sample_report() | EMPTY | {"max_batch": None, "optimizer": None, "compiled_bytes": None, "settings": {}}
     report["device"]["approximations"] = []
     return report
@@ -72,7 +71,7 @@ def test_a_long_frontier_is_thinned_and_says_so() -> None:
     assert "plans)" not in render(sample_report(), 80)
 
 
-def test_what_users_wrote_is_not_taken_for_markup() -> None:
+def test_strings_of_a_users_code_are_not_interpreted_as_markup() -> None:
     text = render(too_much(), 120)
     assert "[red]because[/]" in text
     assert "3 × [link=x]a reason[/link]" in text
@@ -94,11 +93,3 @@ def test_several_graphs_are_one_timeline() -> None:
     text = render(report, 100)
     assert "in the backward of graph 1, launch 41 of 80" in text
     assert "4 ×" in text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.0, "0 µs"), (42e-6, "42 µs"), (1.234e-3, "1.23 ms"), (0.0456, "45.6 ms"), (0.81, "810 ms"), (12.3, "12.3 s")],
-)
-def test_seconds_are_read_with_three_digits(seconds: float, text: str) -> None:
-    assert format_seconds(seconds) == text
