@@ -1,24 +1,10 @@
-"""Errors that reach the user as themselves.
-
-Dynamo wraps whatever a backend raises into `BackendCompilerFailed`, except its own `ShortenTraceback`. A user
-who catches `autockpt.BudgetError` must get one, so ours descend from that class.
-"""
+"""Errors that autockpt raises on purpose. Each reaches the user as itself, also out of a compiled step."""
 
 from __future__ import annotations
 
-from torch._dynamo.exc import ShortenTraceback
+from autockpt.inductor import AutockptError
 
-
-class AutockptError(ShortenTraceback):
-    """Everything that autockpt raises on purpose."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message, first_useful_frame=None)
-        self.message = message
-
-    def __str__(self) -> str:
-        """Without what Dynamo appends on the way, which is about debugging Dynamo."""
-        return self.message
+__all__ = ["AutockptError", "BudgetError", "OptionError", "PlanError"]
 
 
 class OptionError(AutockptError, ValueError):
@@ -26,7 +12,7 @@ class OptionError(AutockptError, ValueError):
 
 
 class PlanError(AutockptError, ValueError):
-    """A plan that cannot be read, written or used for the graph in hand."""
+    """A plan that cannot be read, written or applied to this graph."""
 
 
 class BudgetError(AutockptError):
@@ -36,4 +22,4 @@ class BudgetError(AutockptError):
         super().__init__(message)
         self.budget_bytes = budget_bytes
         self.min_peak_bytes = min_peak_bytes
-        """The lowest peak that any plan was found to have."""
+        """The smallest peak of any plan that was found."""

@@ -9,12 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-import torch
-import torch._inductor
-
 from autockpt.budget import ACCEPTED, check_budget
 from autockpt.cost_models import ProfileError, load_profile
 from autockpt.errors import OptionError, PlanError
+from autockpt.inductor import inductor_modes, inductor_options
 from autockpt.machine import CACHE_VARIABLE
 from autockpt.passes.planners import PLANNERS
 from autockpt.plans import PlanFile
@@ -71,7 +69,7 @@ class Options:
         return parse_size(self.reserve) if isinstance(self.reserve, str) else self.reserve
 
     def inductor_patches(self) -> dict[str, Any]:
-        mode = torch._inductor.list_mode_options(self.mode) if self.mode else {}
+        mode = inductor_modes()[self.mode] if self.mode else {}
         return {**mode, **{name.replace("-", "_"): value for name, value in self.inductor.items()}}
 
 
@@ -105,7 +103,7 @@ def _plain(text: str) -> Any:
 
 
 def _check_inductor(given: Mapping[str, Any]) -> None:
-    inductor = {name.replace("-", "_") for name in torch._inductor.list_options()}
+    inductor = {name.replace("-", "_") for name in inductor_options()}
     for name in given:
         if not isinstance(name, str) or name.replace("-", "_") not in inductor:
             near = difflib.get_close_matches(str(name), [*KNOWN, *sorted(inductor)], n=1)
@@ -151,7 +149,7 @@ def _device(value: Any) -> None:
 
 
 def _mode(value: Any) -> None:
-    if value is not None and (not isinstance(value, str) or value not in torch._inductor.list_mode_options()):
+    if value is not None and (not isinstance(value, str) or value not in inductor_modes()):
         raise ValueError("is no mode of Inductor")
 
 
@@ -188,5 +186,5 @@ _CHECKS: dict[str, tuple[Callable[[Any], object], str]] = {
     "on_infeasible": _one_of(*ON_INFEASIBLE),
     "plan": (_plan, "a plan, or the path of one that was saved"),
     "closed_loop": (_truth, "True or False"),
-    "mode": (_mode, " or ".join(f'"{mode}"' for mode in torch._inductor.list_mode_options())),
+    "mode": (_mode, " or ".join(f'"{mode}"' for mode in inductor_modes())),
 }

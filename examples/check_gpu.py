@@ -21,9 +21,10 @@ import torch
 from gpt import gpt8
 
 import autockpt
+from autockpt.inductor import plain_inductor
 from autockpt.measure.step import load_training
 from autockpt.measure.timing import interleaved_times
-from autockpt.measure.verify import Verdict, plain_inductor, verify_target
+from autockpt.measure.verify import Verdict, verify_target
 from autockpt.measure.verify_report import falling_peaks, verify_markdown, verify_summary
 from autockpt.units import format_size
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch._dynamo.exc import TorchDynamoException
 
 from autockpt.analysis.graph import Asked, Study, study
 from autockpt.analysis.optimizer_state import OptimizerState, optimizer_state
@@ -20,15 +19,17 @@ from autockpt.cost_models import DeviceProfile
 from autockpt.errors import AutockptError
 from autockpt.inductor import (
     Break,
+    DynamoError,
     FakeStep,
     NoTriton,
     TracedDevice,
-    fake_cuda,
-    fake_triton,
+    fake_cuda_device,
+    fake_triton_driver,
     from_model,
     gpu_properties,
     trace,
 )
+from autockpt.machine import cache_folder
 from autockpt.passes.problem import CHECKED_MARGIN, UNCHECKED_MARGIN, Setup
 from autockpt.plans import PlanFile
 
@@ -60,7 +61,7 @@ def answer(question: Question, build: Build, target: str, settings: dict[str, An
     """The analysis of the step that `build` makes for a device."""
     profile = question.profile
     with ExitStack() as scope:
-        place = scope.enter_context(fake_cuda(profile))
+        place = scope.enter_context(fake_cuda_device(profile, cache_folder()))
         notes = list(place.approximations)
         question = _with_triton(question, place, profile, scope, notes)
         question.progress("building the model")
@@ -115,7 +116,7 @@ def _with_triton(
     if not question.lower or place.device.type == "cpu" or not place.approximations:
         return question
     try:
-        scope.enter_context(fake_triton(gpu_properties(profile.name)[0]))
+        scope.enter_context(fake_triton_driver(gpu_properties(profile.name)[0]))
     except NoTriton as reason:
         notes.append(f"the step was not lowered: {reason}")
         return replace(question, lower=False)
@@ -126,6 +127,6 @@ def _reason(error: Exception) -> str:
     """The first line that says something, of what may be pages."""
     lines: Sequence[str] = [line.strip() for line in str(error).splitlines() if line.strip()]
     name = type(error).__name__
-    if isinstance(error, TorchDynamoException) and len(lines) > 1 and lines[0].startswith("backend="):
+    if isinstance(error, DynamoError) and len(lines) > 1 and lines[0].startswith("backend="):
         return lines[1]
     return f"{name}: {lines[0]}" if lines else name

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._subclasses import FakeTensorMode
 from torch.utils._pytree import tree_leaves
 
 from autockpt.errors import OptionError
@@ -20,7 +20,9 @@ class OptimizerState:
     state_bytes: int
 
 
-def optimizer_state(name: str, parameters: Sequence[torch.nn.Parameter], mode: FakeTensorMode) -> OptimizerState:
+def optimizer_state(
+    name: str, parameters: Sequence[torch.nn.Parameter], mode: AbstractContextManager[Any]
+) -> OptimizerState:
     """Of `torch.optim`'s optimizer of that name, whatever its case, with its defaults."""
     made = _OPTIMIZERS.get(name.lower())
     if made is None:

@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any
 
 import torch
-import torch._functorch.config as functorch_config
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from autockpt.errors import AutockptError
+from autockpt.inductor import torch_budget
 from autockpt.measure import Training, load_training
 
 PLAIN, TORCH, BLOCKS = "plain Inductor", "torch's budget", "checkpoint every block"
@@ -42,7 +42,7 @@ def _plain(target: str) -> Training:
 
 def _with_torch_budget(budget: float, target: str) -> Training:
     # Dynamo does not guard on this; the step is compiled, forward and backward, before the value goes back.
-    with functorch_config.patch(activation_memory_budget=budget):
+    with torch_budget(budget):
         return _plain(target)
 
 

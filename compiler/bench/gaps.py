@@ -11,7 +11,7 @@ import torch
 from rich.table import Table
 
 from autockpt.cost_models import load_profile
-from autockpt.inductor import capture, read_joint
+from autockpt.inductor import capture, read_joint, reset_dynamo
 from autockpt.measure import load_training
 from autockpt.passes.graph import JointGraph
 from autockpt.passes.planners import Decision, decide
@@ -51,7 +51,7 @@ def bench_gaps(targets: Sequence[str], budgets: Sequence[float], progress: Progr
 
 
 def graphs_of(target: str, **settings: int) -> list[JointGraph]:
-    torch._dynamo.reset()
+    reset_dynamo()
     training = load_training(target, settings=settings)
     return [read_joint(c.joint, c.forward_outputs, c.parameters) for c in capture(training.model, training.inputs)]
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 import torch
 from rich.table import Table
 
-from autockpt.inductor import Captured, capture, read_joint, torch_choice
+from autockpt.inductor import Captured, capture, choose_as_torch, read_joint
 from autockpt.machine import find_profile
 from autockpt.measure import load_training
 from autockpt.passes.graph import JointGraph
@@ -71,7 +71,7 @@ def _rows(
     saved = {}
     for budget in torch_budgets:
         progress(f"torch at {budget}")
-        saved[f"torch {budget}"] = torch_choice(captured, budget).saved
+        saved[f"torch {budget}"] = choose_as_torch(captured, budget).saved
     progress("lowest peak")
     lowest = decide(graph, setup)
     for baseline in find_baselines(lowest.problem, saved):

@@ -20,7 +20,7 @@ from rich.table import Table
 
 from autockpt.bench.synthetic import graph_of
 from autockpt.cost_models import load_profile
-from autockpt.inductor import Captured, read_joint, split, tidy, torch_choice
+from autockpt.inductor import Captured, choose_as_torch, read_joint, split, tidy
 from autockpt.passes.planners import Decision, decide
 from autockpt.passes.problem import Budget, Setup
 from autockpt.units import Progress
@@ -112,7 +112,7 @@ def _plan(captured: Captured, budget: Budget) -> tuple[float, float, Decision]:
 
 
 def _prepare_torch(nodes: int, budget: float) -> tuple[Captured, float]:
-    torch_choice(graph_of(_WARM), budget)
+    choose_as_torch(graph_of(_WARM), budget)
     return graph_of(nodes), budget
 
 
@@ -120,7 +120,7 @@ def _run_torch(prepared: tuple[Captured, float]) -> Timing:
     captured, budget = prepared
 
     def run() -> tuple[float, float]:
-        chosen = torch_choice(captured, budget)
+        chosen = choose_as_torch(captured, budget)
         return chosen.planning_seconds, chosen.seconds
 
     return _best(_torch(budget), captured, run)

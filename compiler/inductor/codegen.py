@@ -1,122 +1,139 @@
-"""Lower a planned pair of modules to Inductor's generated wrappers, without compiling a kernel.
+"""Generate Inductor's wrapper code for a forward and a backward module, without compiling any kernel.
 
-Everything before the kernels runs as it will run again: Inductor's passes, fusion, code generation. What it writes
-goes into Inductor's own cache, so that the compilation that follows finds both modules lowered and only compiles
-kernels. The wrappers come back loaded, their kernels doing nothing.
-
-Load the code that Inductor generated, its kernels doing nothing.
+Inductor's passes, fusion and code generation run exactly as in a compilation. The generated code is stored in its
+FX-graph cache, so the compilation that follows hits it and only compiles kernels. The wrapper modules are loaded with
+kernels that do nothing, ready for a dry run.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
 import torch
 import torch._functorch.config as functorch_config
 import torch._inductor.config as inductor_config
 from torch import fx
-from torch._dynamo.convert_frame import compile_lock
 from torch._functorch._aot_autograd.graph_compile import collect_fw_donated_buffer_idxs
 from torch._guards import TracingContext
-from torch._inductor import codecache, compile_fx
+from torch._inductor import compile_fx
 from torch._inductor.decomposition import select_decomp_table
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils import _pytree as pytree
 
 from autockpt.inductor.aot import Modules
+from autockpt.inductor.patches import forward_metadata, wrapper_loading
+
+_AUTOTUNE = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise")
+_KERNEL_COMPILER = "from torch._inductor.async_compile import AsyncCompile"
 
 
 @dataclass(frozen=True)
 class StepMetadata:
-    """What AOTAutograd knows of the step that is not in the two modules."""
+    """Facts about a step that Inductor needs and that only AOTAutograd knows: they are not in the two modules."""
 
     model_inputs: int
+    """Inputs of the graph that Dynamo captured."""
     model_outputs: int
-    """Of the graph that Dynamo captured."""
+    """Outputs of the graph that Dynamo captured."""
     forward_outputs: int
-    """Of the joint graph: before what is saved."""
+    """Outputs of the forward before the saved values."""
     mutated_inputs: int
+    """Inputs whose new contents are outputs of the forward."""
     static_inputs: Sequence[int]
+    """Positions of parameters and buffers among the primals."""
 
 
 @dataclass(frozen=True)
 class Wrapper:
-    """The generated code of one pass."""
+    """The generated code of one pass: forward or backward."""
 
     code: ModuleType
     arguments: list[str]
+    """Names of the placeholders."""
     results: list[str | None]
+    """Names of the values that are returned; None for constants."""
     examples: list[Any]
-    """A fake tensor or number for each argument."""
+    """A fake tensor or a number for each argument."""
 
 
-def lower_step(modules: Modules, joint: StepMetadata, inner_compile: Callable[..., Any]) -> tuple[Wrapper, Wrapper]:
-    """The wrappers of forward and backward, as Inductor will write them for these modules."""
-    if inductor_config.max_autotune or inductor_config.max_autotune_gemm or inductor_config.max_autotune_pointwise:
-        raise NotLowered("max_autotune times kernels while it lowers, and there are none yet")
-    if inductor_config.cpp_wrapper:
-        raise NotLowered("a wrapper in C++ allocates where nobody can count")
+class NotLowered(Exception):
+    """The code of this step cannot be generated before its compilation; the message says why."""
+
+
+def why_no_dry_run(overrides: Mapping[str, Any]) -> str | None:
+    """Why Inductor cannot generate code for a dry run with its current settings and these overrides; None if it can."""
+
+    def setting(name: str) -> bool:
+        return bool(overrides.get(name, getattr(inductor_config, name)))
+
+    if any(setting(name) for name in _AUTOTUNE):
+        return "max_autotune times kernels during code generation, and a dry run has no kernels"
+    if setting("cpp_wrapper"):
+        return "cpp_wrapper generates a wrapper in C++, whose allocations cannot be counted"
+    return None
+
+
+def lower_step(modules: Modules, facts: StepMetadata, inner_compile: Callable[..., Any]) -> tuple[Wrapper, Wrapper]:
+    """The wrappers of forward and backward that Inductor generates for these modules."""
+    if (reason := why_no_dry_run({})) is not None:
+        raise NotLowered(reason)
     forward, backward = (_copy(module) for module in modules)
     extra = compile_fx.create_compiler_config_extra(forward)
     inner = partial(inner_compile, get_decomp_fn=select_decomp_table)
     compile_forward = partial(
         compile_fx.compile_fx_forward,
-        num_orig_model_outputs=joint.model_outputs,
-        num_example_inputs=joint.model_inputs,
+        num_orig_model_outputs=facts.model_outputs,
+        num_example_inputs=facts.model_inputs,
         compiler_config_extra=extra,
         inner_compile=inner,
     )
     compile_backward = partial(compile_fx.compile_fx_backward, compiler_config_extra=extra, inner_compile=inner)
-    with compile_lock, _metadata(forward, backward, joint):
+    with forward_metadata(_metadata(forward, backward, facts)):
         with TracingContext.report_output_strides() as strides:
             first = _wrapper(forward, _examples(forward), compile_forward)
         return first, _wrapper(backward, _restrided(backward, first.results, strides), compile_backward)
 
 
-def outputs_of(model: fx.GraphModule) -> int:
-    """How many outputs a graph that Dynamo captured has."""
+def output_count(model: fx.GraphModule) -> int:
+    """Number of outputs of a graph that Dynamo captured."""
     return int(compile_fx.get_num_model_outputs(model))
 
 
 def _wrapper(module: fx.GraphModule, examples: list[Any], compile: Callable[..., Any]) -> Wrapper:
     arguments = [node.name for node in module.graph.find_nodes(op="placeholder")]
     results = [node.name if isinstance(node, fx.Node) else None for node in _results(module)]
-    loader = Loader(codecache.PyCodeCache.load_by_key_path)
-    with patch.object(codecache.PyCodeCache, "load_by_key_path", loader):
-        compile(module, [_apart(example) for example in examples])
-    if len(loader.loaded) != 1:
-        raise NotLowered(f"Inductor wrote {len(loader.loaded)} modules for this pass, not one")
-    return Wrapper(loader.loaded[0], arguments, results, examples)
+    load = LoadWithoutKernels()
+    with wrapper_loading(load):
+        compile(module, [_unmarked(example) for example in examples])
+    if len(load.loaded) != 1:
+        raise NotLowered(f"Inductor generated {len(load.loaded)} modules for this pass instead of one")
+    return Wrapper(load.loaded[0], arguments, results, examples)
 
 
-def _apart(example: Any) -> Any:
-    """Inductor marks tensors of a GPU that keep their address, and marks are in its cache's keys: these have none."""
+def _unmarked(example: Any) -> Any:
+    """The example without the mark that Inductor sets on GPU tensors with a static address, and hashes in its cache."""
     return example.detach() if isinstance(example, torch.Tensor) else example
 
 
-@contextmanager
-def _metadata(forward: fx.GraphModule, backward: fx.GraphModule, joint: StepMetadata) -> Iterator[None]:
-    """What AOTAutograd will have told Inductor by the time it lowers: see `_categorize_saved_tensors_for_backward`."""
-    context = TracingContext.get()
-    told = SimpleNamespace(
-        static_input_indices=list(joint.static_inputs),
-        num_mutated_inp_runtime_indices=joint.mutated_inputs,
-        bw_donated_idxs=_donated(forward, backward, joint.forward_outputs),
+def _metadata(forward: fx.GraphModule, backward: fx.GraphModule, facts: StepMetadata) -> SimpleNamespace:
+    """The part of AOTAutograd's `ViewAndMutationMeta` that Inductor reads.
+
+    AOTAutograd fills it after partitioning, in `_categorize_saved_tensors_for_backward`.
+    """
+    return SimpleNamespace(
+        static_input_indices=list(facts.static_inputs),
+        num_mutated_inp_runtime_indices=facts.mutated_inputs,
+        bw_donated_idxs=_donated(forward, backward, facts.forward_outputs),
     )
-    with patch.object(context, "fw_metadata", told):
-        yield
 
 
 def _donated(forward: fx.GraphModule, backward: fx.GraphModule, forward_outputs: int) -> list[int]:
-    """Positions of the backward's arguments that it may write over: saved and nobody else's."""
+    """Positions of donated buffers: arguments of the backward that it may overwrite, because only it holds them."""
     if not functorch_config.donated_buffer:
         return []
     results = _results(forward)
@@ -131,11 +148,11 @@ def _donated(forward: fx.GraphModule, backward: fx.GraphModule, forward_outputs:
 
 
 def _restrided(backward: fx.GraphModule, saved: list[str | None], strides: Any) -> list[Any]:
-    """The backward's arguments in the layout that the forward gives to them."""
+    """Examples for the backward's arguments, with the strides that the generated forward returns them in."""
     examples = []
-    written = dict(zip(saved, strides or (), strict=False))
+    returned = dict(zip(saved, strides or (), strict=False))
     for node in backward.graph.find_nodes(op="placeholder"):
-        value, stride = _value(node), written.get(node.name)
+        value, stride = _value(node), returned.get(node.name)
         if stride is not None and isinstance(value, torch.Tensor) and tuple(value.stride()) != tuple(stride):
             value = value.as_strided(value.size(), stride)
         examples.append(value)
@@ -143,7 +160,7 @@ def _restrided(backward: fx.GraphModule, saved: list[str | None], strides: Any) 
 
 
 def _copy(module: fx.GraphModule) -> fx.GraphModule:
-    """Inductor's passes write into the graph they are given."""
+    """A copy for Inductor's passes, which modify the graph in place."""
     graph = fx.Graph()
     copies: dict[fx.Node, fx.Node] = {}
     for node in module.graph.nodes:
@@ -166,53 +183,42 @@ def _examples(module: fx.GraphModule) -> list[Any]:
     return [_value(node) for node in module.graph.find_nodes(op="placeholder")]
 
 
-_IMPORT = "from torch._inductor.async_compile import AsyncCompile"
-
-
-class NotLowered(Exception):
-    """This step cannot be lowered ahead of its compilation."""
-
-
 @dataclass
-class Loader:
-    """Stands in for `PyCodeCache`'s: what it loads has kernels that do nothing and is known to nobody else."""
+class LoadWithoutKernels:
+    """Replaces `PyCodeCache.load_by_key_path`: loads generated code with kernels that do nothing, outside its cache."""
 
-    original: Callable[..., ModuleType]
-    thread: int = field(default_factory=threading.get_ident)
     loaded: list[ModuleType] = field(default_factory=list)
 
     def __call__(self, key: str, path: str, *arguments: Any, **named: Any) -> ModuleType:
-        if threading.get_ident() != self.thread:
-            return self.original(key, path, *arguments, **named)
         attributes = named.get("attrs") or (arguments[1] if len(arguments) > 1 else None) or {}
         source = Path(path).read_text()
-        if _IMPORT not in source:
-            raise NotLowered("Inductor wrote code that this version of autockpt does not know")
+        if _KERNEL_COMPILER not in source:
+            raise NotLowered("Inductor's generated code has a form that this version of autockpt does not know")
         module = ModuleType(f"autockpt_dry_{key}")
         module.__file__ = path
-        source = source.replace(_IMPORT, f"from {__name__} import NoKernels as AsyncCompile")
+        source = source.replace(_KERNEL_COMPILER, f"from {__name__} import NoKernels as AsyncCompile")
         with unset_fake_temporarily():
             exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)
         for name, value in attributes.items():
             setattr(module, name, value.to("meta") if isinstance(value, torch.Tensor) else value)
         if (runner := getattr(module, "runner", None)) is not None:
-            # Inductor wraps the parts of a step that CUDA graphs record, and takes them away when it lets go of it.
-            module.call = type(runner)(list(runner.partitions)).call  # type: ignore[attr-defined]  # read by whoever runs it
+            # For CUDA graphs Inductor wraps the partitions of this runner, and clears them with the compiled graph.
+            module.call = type(runner)(list(runner.partitions)).call  # type: ignore[attr-defined]  # what a dry run calls
         self.loaded.append(module)
         return module
 
 
 class NoKernels:
-    """Stands in for `AsyncCompile` in code that is run dry: every kernel compiles to nothing."""
+    """Replaces `AsyncCompile` in code that is run dry: every kernel compiles to one that does nothing."""
 
     def wait(self, _: Any) -> None:
         pass
 
-    def __getattr__(self, _: str) -> Callable[..., _Nothing]:
-        return lambda *_, **__: _Nothing()
+    def __getattr__(self, _: str) -> Callable[..., _NoKernel]:
+        return lambda *_, **__: _NoKernel()
 
 
-class _Nothing:
+class _NoKernel:
     """A kernel that does nothing, however it is launched."""
 
     def __call__(self, *_: Any, **__: Any) -> None:

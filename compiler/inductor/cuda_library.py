@@ -1,4 +1,4 @@
-"""Build and load the library that lets fake CUDA tensors be traced by a build of torch that has no CUDA."""
+"""Build and load `fake_cuda.cpp`: with it, a build of torch without CUDA can trace fake CUDA tensors."""
 
 from __future__ import annotations
 
@@ -8,43 +8,47 @@ import os
 import shutil
 import subprocess
 import tempfile
-from functools import cache
 from pathlib import Path
 
 import torch
 
 _SOURCE = Path(__file__).with_name("fake_cuda.cpp")
+_LOADED: dict[str, ctypes.CDLL] = {}
+"""By build key. The library registers itself with torch when it is loaded, so a process loads it once."""
 
 
 class NoFakeCuda(Exception):
-    """There can be no CUDA device to trace for here; the message says why."""
+    """A fake CUDA device is not possible here; the message says why."""
 
 
-@cache
-def cuda_library() -> ctypes.CDLL:
-    """Loaded once a process; compiled once a version of torch."""
+def cuda_library(cache: Path) -> ctypes.CDLL:
+    """Loaded once a process; compiled once for a version of torch, into the folder `cache`."""
     if torch.version.cuda is not None or torch.version.hip is not None:
         raise NoFakeCuda("this build of torch has CUDA and finds no device")
-    from autockpt.machine import cache_folder
+    key = _key()
+    if key not in _LOADED:
+        _LOADED[key] = _load(cache / "fake_cuda" / f"cuda_{key}.so")
+    return _LOADED[key]
 
-    path = cache_folder() / "fake_cuda" / f"cuda_{_key()}.so"
+
+def _load(path: Path) -> ctypes.CDLL:
     if not path.exists():
         _compile(path)
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
-        raise NoFakeCuda(f"the stand-in for CUDA cannot be loaded: {error}") from error
+        raise NoFakeCuda(f"the library of the fake CUDA device cannot be loaded: {error}") from error
 
 
 def _key() -> str:
-    torch_itself = f"{torch.__version__} {torch.__file__}"
-    return hashlib.sha256(_SOURCE.read_bytes() + torch_itself.encode()).hexdigest()[:16]
+    installation = f"{torch.__version__} {torch.__file__}"
+    return hashlib.sha256(_SOURCE.read_bytes() + installation.encode()).hexdigest()[:16]
 
 
 def _compile(path: Path) -> None:
     compiler = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
-        raise NoFakeCuda("no C++ compiler was found to build the stand-in for CUDA")
+        raise NoFakeCuda("no C++ compiler was found to build the library of the fake CUDA device")
     home = Path(torch.__file__).parent
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
@@ -64,5 +68,5 @@ def _compile(path: Path) -> None:
         finished = subprocess.run(command, capture_output=True, text=True, check=False)
         if finished.returncode:
             last = (finished.stderr.strip().splitlines() or ["no message"])[-1]
-            raise NoFakeCuda(f"the stand-in for CUDA does not compile: {last}")
+            raise NoFakeCuda(f"the library of the fake CUDA device does not compile: {last}")
         draft.replace(path)

@@ -1,19 +1,19 @@
-"""Run the generated wrappers of a step on tensors without memory, and count storages as they come and go.
+"""Run the generated code of a step on meta tensors, and count the bytes of live storages: the compiled peak.
 
-Exact for what Inductor allocates, on any machine, for a device that is not here: the wrapper is the real one, its
-order of allocations and frees is the real one, only kernels do nothing. What an allocation takes beyond its bytes, and
-what an extern kernel allocates inside itself, is added by `device_memory.py`, the latter with its name.
+The wrapper code and its order of allocations and frees are those of the real step; only kernels do nothing. So the
+count is exact for everything that Inductor allocates, on any machine, also for a device that is not here. What an
+allocation takes beyond its bytes (alignment), and the workspaces that extern kernels allocate inside themselves, are
+added by `cost_models.memory`.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from torch import fx
@@ -23,44 +23,45 @@ from torch.utils._pytree import tree_leaves
 
 from autockpt.cost_models.memory import DeviceMemory, GpuMemory, memory_of
 from autockpt.inductor.aot import Modules
-from autockpt.inductor.codegen import StepMetadata, Wrapper, lower_step, outputs_of
+from autockpt.inductor.codegen import StepMetadata, Wrapper, lower_step, output_count
+from autockpt.inductor.patches import wrapper_functions
 from autockpt.inductor.scheduler import InnerCompile
 
 
 @dataclass(frozen=True)
 class DryRun:
-    """What the generated code of a step allocates, above its parameters and inputs."""
+    """Bytes that the generated code of a step allocates, parameters and inputs of the step not included."""
 
     peak_bytes: int
     in_backward: bool
-    """Whether the peak is there."""
+    """Whether the peak is in the backward."""
     saved_bytes: int
-    """Live between the two passes."""
+    """Live at the boundary between forward and backward: saved values and outputs."""
     workspace: tuple[str, int] | None
-    """The kernel at the peak that allocates inside itself, and how much of the peak that is."""
+    """The extern kernel that runs at the peak, and the bytes of its workspace; None if it has none."""
     reserved_bytes: int = 0
-    """What torch's allocator takes from a GPU for it all, parameters and inputs too: segments, not tensors."""
+    """Segments that torch's CUDA caching allocator reserves, parameters and inputs included; 0 on the CPU."""
 
 
 def dry_run(forward: Wrapper, backward: Wrapper, forward_outputs: int, threads: int) -> DryRun:
-    """One step: the forward, then the backward, which lets go of what was saved as it goes."""
+    """One step: the forward, then the backward, which frees saved values after their last use."""
     memory = memory_of(forward.examples, threads)
-    live = _Live(memory)
-    with unset_fake_temporarily(), live, _counted(forward.code, live), _counted(backward.code, live):
-        inputs = [live.given(example) for example in forward.examples]
+    live = _LiveBytes(memory)
+    with unset_fake_temporarily(), live, _allocating_meta(forward.code), _allocating_meta(backward.code):
+        inputs = [live.graph_input(example) for example in forward.examples]
         results = list(forward.code.call(list(inputs)))
         saved_bytes, first_peak = live.now, live.peak
         values = dict(zip(forward.results, results, strict=True))
         held = results[:forward_outputs]
         tangents = {
-            name: live.made(live.blank(example))
+            name: live.count(live.meta(example))
             for name, example in zip(backward.arguments, backward.examples, strict=True)
             if name not in values
         }
         arguments = [values[name] if name in values else tangents[name] for name in backward.arguments]
         if isinstance(memory, GpuMemory):
-            # Whoever calls the backward holds the tangents until it returns, unless they were copied for it. On the
-            # CPU that is measured; for a GPU, on the safe side.
+            # The autograd engine holds the tangents until the backward returns, unless they were copied for it. On the
+            # CPU measurements show that they are freed; for a GPU this is an upper bound.
             held += tangents.values()
         del results, values, tangents
         gradients = backward.code.call(arguments)
@@ -68,8 +69,8 @@ def dry_run(forward: Wrapper, backward: Wrapper, forward_outputs: int, threads: 
     return DryRun(live.peak, live.peak > first_peak, saved_bytes, live.workspace, memory.reserved_bytes)
 
 
-class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's class has no hints
-    """Counts every storage from the moment it is made until nobody holds it."""
+class _LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's class has no hints
+    """Counts the bytes of every storage from its allocation until its last reference is gone."""
 
     def __init__(self, memory: DeviceMemory) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # as above
@@ -77,23 +78,24 @@ class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's clas
         self.workspace: tuple[str, int] | None = None
         self._memory = memory
         self._known: dict[int, tuple[int, Any]] = {}
-        """Bytes that count, and the block that they are in."""
+        """By storage: its bytes in `now`, and its block in the device's memory."""
 
-    def given(self, example: Any) -> Any:
-        """An argument that is counted elsewhere."""
-        value = self.blank(example)
+    def graph_input(self, example: Any) -> Any:
+        """A meta tensor for an input of the step, which is not counted."""
+        value = self.meta(example)
         if isinstance(value, torch.Tensor):
             self._track(value.untyped_storage(), 0)
         return value
 
-    def blank(self, example: Any) -> Any:
+    def meta(self, example: Any) -> Any:
         if not isinstance(example, torch.Tensor):
             return _hint(example)
         size, stride = [_hint(s) for s in example.size()], [_hint(s) for s in example.stride()]
         with _disable_current_modes():
             return torch.empty_strided(size, stride, dtype=example.dtype, device="meta")
 
-    def made(self, value: Any) -> Any:
+    def count(self, value: Any) -> Any:
+        """Count the value's storage, unless it is known already."""
         if not isinstance(value, torch.Tensor):
             return value
         storage = value.untyped_storage()
@@ -105,9 +107,9 @@ class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's clas
 
     def _track(self, storage: torch.UntypedStorage, nbytes: int) -> None:
         self._known[storage._cdata] = nbytes, self._memory.take(storage.nbytes())
-        weakref.finalize(storage, self._gone, storage._cdata)
+        weakref.finalize(storage, self._freed, storage._cdata)
 
-    def _gone(self, key: int) -> None:
+    def _freed(self, key: int) -> None:
         nbytes, block = self._known.pop(key, (0, None))
         self.now -= nbytes
         self._memory.give_back(block)
@@ -120,7 +122,7 @@ class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's clas
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         for value in tree_leaves(result):
-            self.made(value)
+            self.count(value)
         if scratch := self._memory.scratch(func, args):
             self._grow(scratch, (str(func), scratch))
             self.now -= scratch
@@ -129,25 +131,23 @@ class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's clas
 
 
 def _hint(number: Any) -> Any:
-    """A symbolic size as the number it had when it was traced."""
+    """The number that a symbolic size had when it was traced."""
     return number.node.hint if isinstance(number, torch.SymInt | torch.SymFloat) else number
 
 
-@contextmanager
-def _counted(code: ModuleType, live: _Live) -> Iterator[None]:
-    """Make the wrapper allocate tensors without memory, counted."""
+def _allocating_meta(code: ModuleType) -> AbstractContextManager[None]:
+    """Make a generated wrapper allocate meta tensors, which the dispatch mode counts."""
 
     def empty_strided(size: Any, stride: Any, dtype: torch.dtype, *_: Any, **__: Any) -> Any:
         return torch.empty_strided(size, stride, dtype=dtype, device="meta")
 
-    # A convolution without memory does not choose the strides that the real one does; the bytes are the same.
-    stand_ins: dict[str, Any] = {"assert_size_stride": _pass, "assert_alignment": _pass}
-    stand_ins |= {name: empty_strided for name in vars(code) if name.startswith("empty_strided")}
-    with patch.multiple(code, create=True, **stand_ins):
-        yield
+    # No checks of strides: a convolution of meta tensors may return other strides than the real one, in as many bytes.
+    functions: dict[str, Any] = {"assert_size_stride": _no_check, "assert_alignment": _no_check}
+    functions |= {name: empty_strided for name in vars(code) if name.startswith("empty_strided")}
+    return wrapper_functions(code, functions)
 
 
-def _pass(*_: Any) -> None:
+def _no_check(*_: Any) -> None:
     pass
 
 
@@ -160,7 +160,7 @@ def dry_run_step(
     mutated_inputs: int,
     static_inputs: Sequence[int],
 ) -> DryRun:
-    """The step that Inductor makes of these modules, run dry."""
-    joint = StepMetadata(inputs, outputs_of(gm), forward_outputs, mutated_inputs, static_inputs)
-    forward, backward = lower_step(modules, joint, inner)
+    """Generate the code of these modules, which partition the graph `gm` that Dynamo captured, and run it dry."""
+    facts = StepMetadata(inputs, output_count(gm), forward_outputs, mutated_inputs, static_inputs)
+    forward, backward = lower_step(modules, facts, inner)
     return dry_run(forward, backward, forward_outputs, torch.get_num_threads())

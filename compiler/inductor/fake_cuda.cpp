@@ -1,6 +1,6 @@
-// A CUDA device for tracing only, in a build of torch that has none: fake tensors pass through autograd on it.
+// A fake CUDA device in a build of torch without CUDA, for tracing: autograd accepts fake tensors on it.
 //
-// Loaded into a running process, and taken away again. Nothing here can run a kernel or hold memory.
+// Installed in a running process by autockpt_begin, removed by autockpt_end. It runs no kernel and holds no memory.
 #include <ATen/Context.h>
 #include <ATen/SDPBackend.h>
 #include <ATen/detail/CUDAHooksInterface.h>
@@ -16,7 +16,7 @@ using c10::Stream;
 
 const Device kDevice(DeviceType::CUDA, 0);
 
-// One device, one stream; events that have always happened.
+// One device, one stream; events are always complete.
 struct TracingGuard final : c10::impl::DeviceGuardImplInterface {
   DeviceType type() const override { return DeviceType::CUDA; }
   Device getDevice() const override { return kDevice; }
@@ -33,12 +33,12 @@ struct TracingGuard final : c10::impl::DeviceGuardImplInterface {
   void destroyEvent(void*, const DeviceIndex) const noexcept override {}
 };
 
-// That the device type exists is all that tracing asks; whatever would need a device still throws.
+// Reports that CUDA is built and available, which is all that tracing needs; what needs a real device still throws.
 struct TracingHooks final : at::CUDAHooksInterface {
   bool isBuilt() const override { return true; }
   bool hasCUDA() const override { return true; }
   bool hasPrimaryContext(DeviceIndex) const override { return false; }
-  // Convolutions are cuDNN's, whose results are channels-last where what they read is.
+  // Convolutions are cuDNN's, whose results are channels-last if an input is.
   bool hasCuDNN() const override { return true; }
   bool compiledWithCuDNN() const override { return true; }
   bool supportsDilatedConvolutionWithCuDNN() const override { return true; }
@@ -51,7 +51,7 @@ struct TracingHooks final : at::CUDAHooksInterface {
 
 bool has_flash = true;  // from sm80 on
 
-// The attention kernel that CUDA would take, by the main rules of its own choice.
+// The attention kernel that torch chooses on CUDA, by the main rules of its own function.
 int64_t choose_attention(
     const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const std::optional<at::Tensor>& mask,
     double /*dropout*/, bool /*is_causal*/, std::optional<double> /*scale*/, bool shares_keys) {
@@ -79,8 +79,8 @@ TracingHooks hooks;
 const c10::impl::DeviceGuardImplInterface* guard_before = nullptr;
 void* hooks_before = nullptr;
 
-// torch makes its hooks once and keeps them; theirs and ours have no data, so that the table of functions is the
-// object. (Itanium C++ ABI: its address is the first word.)
+// Torch creates its hooks object once and never replaces it. Neither its class nor ours has data members, so
+// exchanging the virtual function table exchanges the object (Itanium C++ ABI: its address is the first word).
 void*& functions_of(const at::CUDAHooksInterface& object) {
   return *reinterpret_cast<void**>(const_cast<at::CUDAHooksInterface*>(&object));
 }

@@ -1,6 +1,7 @@
-"""A device to trace for that need not be here: fake tensors on it go through Dynamo, autograd and Inductor's passes.
+"""A CUDA device to trace for that need not be here: Dynamo, autograd and Inductor's passes see fake tensors on it.
 
-What Inductor asks of a GPU before it writes a kernel, by the profile's name. Figures: the vendors' data sheets.
+The properties of a GPU that Inductor reads before it generates a kernel are in a table by the profile's name; figures
+from the vendors' data sheets.
 """
 
 from __future__ import annotations
@@ -8,39 +9,42 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
 import torch
 import torch.utils._triton
-from torch._dynamo.device_interface import CudaInterface
+from torch._dynamo.convert_frame import compile_lock
 from torch._inductor.fx_passes.joint_graph import UniformValueConstantFolder
 from torch._inductor.runtime.hints import DeviceProperties
-from torch._subclasses import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from autockpt.cost_models import DeviceProfile
 from autockpt.inductor.cuda_library import NoFakeCuda, cuda_library
+from autockpt.inductor.patches import CONSTANT_FOLDING, cuda_device
 
 _CUDA = torch.device("cuda", 0)
 _CPU = torch.device("cpu")
-_VERSION = "13.0"
-"""Of CUDA, that torch 2.13 is built for."""
+_CUDA_VERSION = "13.0"
+"""The one that torch 2.13 is built for."""
 
 
 @dataclass(frozen=True)
 class TracedDevice:
-    """Where a step is traced for."""
+    """The device that a step is traced for."""
 
     device: torch.device
     approximations: tuple[str, ...] = ()
-    """In what the traced step may differ from the real one, a sentence each."""
+    """How the traced step may differ from one on the real device, a sentence each; empty if the device is here."""
 
 
 @contextmanager
-def fake_cuda(profile: DeviceProfile) -> Iterator[TracedDevice]:
-    """The device of this profile, real or not. What is patched for it is put back afterwards."""
+def fake_cuda_device(profile: DeviceProfile, cache: Path) -> Iterator[TracedDevice]:
+    """The device of this profile, real or fake; where neither is possible, the CPU. Restores torch afterwards.
+
+    `cache`: the folder in which the library behind the fake device is built.
+    """
     if profile.kind == "cpu":
         yield TracedDevice(_CPU)
         return
@@ -48,56 +52,33 @@ def fake_cuda(profile: DeviceProfile) -> Iterator[TracedDevice]:
         yield TracedDevice(_CUDA)
         return
     try:
-        library = cuda_library()
+        library = cuda_library(cache)
     except NoFakeCuda as reason:
         yield TracedDevice(_CPU, (f"traced for the CPU, with its attention kernels and fusions, because {reason}",))
         return
     gpu, known = gpu_properties(profile.name)
-    notes = ["attention kernels are chosen by the main rules of CUDA's own choice, cuDNN's left out"]
+    notes = ["attention kernels are chosen by the main rules of torch's choice on CUDA, cuDNN's left out"]
     if not known:
-        notes.append(f"what Inductor asks of a {profile.name} is answered as for an H100")
-    with ExitStack() as scope:
+        notes.append(f"Inductor generates code for an H100, because the properties of a {profile.name} are unknown")
+    with compile_lock, ExitStack() as scope:
         library.autockpt_begin(int(gpu.capability >= (8, 0)))
         scope.callback(library.autockpt_end)
-        scope.callback(_forget)
-        for patched in _patches(profile, gpu):
-            scope.enter_context(patched)
-        _forget()
+        scope.callback(_clear_device_caches)
+        folding = {name: _on_cpu(getattr(UniformValueConstantFolder, name)) for name in CONSTANT_FOLDING}
+        scope.enter_context(cuda_device(_functions(profile, gpu), _CUDA_VERSION, folding))
+        _clear_device_caches()
         yield TracedDevice(_CUDA, tuple(notes))
 
 
-def _forget() -> None:
-    """What torch remembers of the devices that are here."""
-    remembering = [*vars(torch.utils._triton).values(), DeviceProperties.create]
-    for function in remembering:
+def _clear_device_caches() -> None:
+    """Clear what torch has cached about the available devices."""
+    for function in [*vars(torch.utils._triton).values(), DeviceProperties.create]:
         if hasattr(function, "cache_clear"):
             function.cache_clear()
 
 
-def _patches(profile: DeviceProfile, gpu: GpuProperties) -> list[Any]:
-    folding = ("_deduce_value", "_add_peephole_patterns")
-    answers = _answers(profile, gpu)
-    return [
-        *(patch.object(torch.cuda, name, answer) for name, answer in answers.items()),
-        # Dynamo and Inductor hold on to the functions as they were.
-        *(
-            patch.object(holder, name, staticmethod(answer))
-            for holder in (CudaInterface, CudaInterface.Worker)
-            for name, answer in answers.items()
-            if name in vars(holder)
-        ),
-        patch.object(torch.version, "cuda", _VERSION),
-        # A constant made on the device would otherwise look for it.
-        patch.object(FakeTensorMode, "avoid_device_init", True),
-        # Absent from a build without CUDA.
-        patch.object(torch._C, "_cuda_getCurrentRawStream", lambda _: 0, create=True),
-        patch.object(torch._C, "_cuda_cudaCachingAllocator_is_enabled", lambda: True, create=True),
-        *(patch.object(UniformValueConstantFolder, name, _on_cpu(name)) for name in folding),
-    ]
-
-
-def _answers(profile: DeviceProfile, gpu: GpuProperties) -> dict[str, Callable[..., Any]]:
-    """What torch.cuda says of the device."""
+def _functions(profile: DeviceProfile, gpu: GpuProperties) -> dict[str, Callable[..., Any]]:
+    """Functions of `torch.cuda` that describe or select a device, with the results for this GPU."""
     properties = SimpleNamespace(
         name=profile.name,
         major=gpu.capability[0],
@@ -113,7 +94,7 @@ def _answers(profile: DeviceProfile, gpu: GpuProperties) -> dict[str, Callable[.
         shared_memory_per_multiprocessor=gpu.shared_bytes + 1024,
         gcnArchName="",
     )
-    fixed = {
+    results = {
         "is_available": True,
         "is_initialized": True,
         "device_count": 1,
@@ -134,25 +115,26 @@ def _answers(profile: DeviceProfile, gpu: GpuProperties) -> dict[str, Callable[.
         "init": None,
         "_lazy_init": None,
     }
-    return {name: _always(answer) for name, answer in fixed.items()}
+    return {name: _always(result) for name, result in results.items()}
 
 
-def _always(answer: Any) -> Callable[..., Any]:
-    return lambda *_, **__: answer
+def _always(result: Any) -> Callable[..., Any]:
+    return lambda *_, **__: result
 
 
-def _on_cpu(method: str) -> Callable[..., Any]:
-    """Inductor folds constants by computing them where they are; the same numbers come from the CPU."""
-    original = getattr(UniformValueConstantFolder, method)
+def _on_cpu(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of Inductor's constant folding that computes on the CPU what it would compute on the fake device."""
 
-    def computed(self: Any, *arguments: Any) -> Any:
-        with _OnCpu():  # type: ignore[no-untyped-call]  # as below
-            return original(self, *arguments)
+    def fold(self: Any, *arguments: Any) -> Any:
+        with _CudaIsCpu():  # type: ignore[no-untyped-call]  # as below
+            return method(self, *arguments)
 
-    return computed
+    return fold
 
 
-class _OnCpu(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's class has no hints
+class _CudaIsCpu(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's class has no hints
+    """Runs every operator on the CPU that is called for a CUDA device."""
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         moved = {name: _moved(value) for name, value in (kwargs or {}).items()}
         return func(*map(_moved, args), **moved)
@@ -164,10 +146,14 @@ def _moved(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class GpuProperties:
+    """What Inductor and Triton read of a GPU."""
+
     capability: tuple[int, int]
+    """CUDA's compute capability."""
     processors: int
+    """Streaming multiprocessors."""
     shared_bytes: int
-    """That one block of threads may ask for."""
+    """Shared memory that one thread block may use."""
 
 
 _KIB = 1024
@@ -185,11 +171,11 @@ _GPUS = {
     "h200": GpuProperties((9, 0), 132, 227 * _KIB),
     "b200": GpuProperties((10, 0), 148, 227 * _KIB),
 }
-_ANY = "h100"
+_UNKNOWN = "h100"
 
 
-def gpu_properties(profile: str) -> tuple[GpuProperties, bool]:
-    """The GPU of a profile, and whether it is that one or one that stands for it."""
-    matching = [name for name in _GPUS if profile == name or profile.startswith(f"{name}-")]
+def gpu_properties(profile_name: str) -> tuple[GpuProperties, bool]:
+    """The properties of a profile's GPU, and whether it is in the table; if not, they are an H100's."""
+    matching = [name for name in _GPUS if profile_name == name or profile_name.startswith(f"{name}-")]
     name = max(matching, key=len, default=None)
-    return (_GPUS[_ANY], False) if name is None else (_GPUS[name], True)
+    return (_GPUS[_UNKNOWN], False) if name is None else (_GPUS[name], True)

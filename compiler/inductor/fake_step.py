@@ -1,4 +1,4 @@
-"""A training step of tensors without memory: built by a factory, or copied from a model that exists."""
+"""A training step of fake tensors: built by a factory, or copied from an existing model."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from torch import nn
 from torch._subclasses import FakeTensorMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from autockpt.errors import AutockptError
+from autockpt.inductor.patches import module_conversion
+from autockpt.inductor.torch_api import AutockptError
 
 Factory = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class FakeStep:
-    """What is compiled and called, every tensor of it fake and on one device."""
+    """A callable to compile and its inputs; all tensors are fake and on one device."""
 
     forward: Callable[..., Any]
     inputs: tuple[Any, ...]
@@ -34,35 +34,35 @@ class FakeStep:
 
     @property
     def graph_input_bytes(self) -> tuple[int, int]:
-        """Of parameters and buffers, and of inputs."""
+        """Bytes of parameters and buffers, and bytes of inputs."""
         model = self.forward
-        own = chain(model.parameters(), model.buffers()) if isinstance(model, nn.Module) else ()
+        state = chain(model.parameters(), model.buffers()) if isinstance(model, nn.Module) else ()
         inputs = [leaf for leaf in tree_leaves((self.inputs, self.named_inputs)) if isinstance(leaf, torch.Tensor)]
-        return _bytes(own), _bytes(inputs)
+        return _bytes(state), _bytes(inputs)
 
 
 def from_factory(factory: Factory, settings: Mapping[str, Any], device: torch.device) -> FakeStep:
-    """What the factory returns: a model, or a function, and its inputs; built without memory."""
+    """The step of the model (or function) and inputs that the factory returns, built under fake tensors."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
-    with mode, torch.device(device), patch.object(nn.Module, "_apply", _apply):
+    with mode, torch.device(device), module_conversion(_apply):
         made = factory(**settings)
     forward, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, ())
     if not callable(forward) or not isinstance(inputs, tuple | list):
         raise AutockptError(
-            "the factory must return a model and a tuple of its inputs, or a function of none, "
-            f"and returned {_described(made)}"
+            "the factory must return a model and a tuple of its inputs, or a function without inputs, "
+            f"but returned {_described(made)}"
         )
-    return _moved(forward, tuple(inputs), {}, mode, device)
+    return _faked(forward, tuple(inputs), {}, mode, device)
 
 
 def from_model(
     model: Callable[..., Any], inputs: tuple[Any, ...], named_inputs: Mapping[str, Any], device: torch.device
 ) -> FakeStep:
-    """A copy that has the shapes of the model and of its inputs, and nothing else."""
-    return _moved(model, inputs, named_inputs, FakeTensorMode(allow_non_fake_inputs=True), device)
+    """The step of a copy of the model with fake parameters and inputs of the same shapes and strides."""
+    return _faked(model, inputs, named_inputs, FakeTensorMode(allow_non_fake_inputs=True), device)
 
 
-def _moved(
+def _faked(
     forward: Any, inputs: tuple[Any, ...], named: Mapping[str, Any], mode: FakeTensorMode, device: torch.device
 ) -> FakeStep:
     made: dict[int, torch.Tensor] = {}
@@ -88,7 +88,7 @@ def _fake(tensor: torch.Tensor, mode: FakeTensorMode, device: torch.device) -> t
 
 
 def _apply(self: nn.Module, function: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> nn.Module:
-    """`Module.to` and the like: torch's own swaps the insides of tensors, which fake ones do not let it do."""
+    """`nn.Module._apply` for fake tensors: replaces parameters instead of their storage; tied ones stay tied."""
     done: dict[int, torch.Tensor] = {}
     for module in self.modules() if recurse else [self]:
         for name, parameter in module._parameters.items():

@@ -1,33 +1,32 @@
-"""A Triton driver that names a GPU and launches nothing: enough for Inductor to write kernels for one."""
+"""A Triton driver that reports the properties of a GPU and launches nothing: Inductor generates kernels with it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from unittest.mock import patch
 
 import torch
 import torch._inductor.config as inductor_config
 
 from autockpt.inductor.fake_cuda import GpuProperties
+from autockpt.inductor.patches import triton_driver
 
 
 class NoTriton(Exception):
-    """Kernels for a GPU cannot be written here; the message says why."""
+    """Inductor cannot generate GPU kernels here; the message says why."""
 
 
 @contextmanager
-def fake_triton(gpu: GpuProperties) -> Iterator[None]:
-    """While a step is lowered for a GPU that is not here."""
+def fake_triton_driver(gpu: GpuProperties) -> Iterator[None]:
+    """Triton's driver while a step is lowered for a GPU that is not here."""
     try:
         from triton.runtime.driver import driver
     except ImportError:
         raise NoTriton("Triton is not installed: pip install 'autockpt[gpu]'") from None
-    active = _driver(gpu)
     with (
-        patch.multiple(driver, _default=active, _active=active),
-        # A launcher that a build without CUDA lacks, and workers that would not have this driver.
+        triton_driver(driver, _driver(gpu)),
+        # No static launcher, which a build without CUDA lacks; no subprocesses, which would have the real driver.
         inductor_config.patch(use_static_triton_launcher=False, compile_threads=1),
     ):
         yield
@@ -38,7 +37,7 @@ def _driver(gpu: GpuProperties) -> Any:
     from triton.backends.nvidia.driver import CudaDriver
 
     class Driver(CudaDriver):  # type: ignore[misc]  # Triton has no hints
-        """Inductor takes a driver for NVIDIA's if it is one of this class."""
+        """A subclass, because Inductor recognizes NVIDIA's driver by its class."""
 
         def __init__(self) -> None:
             major, minor = gpu.capability

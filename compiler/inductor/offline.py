@@ -19,7 +19,7 @@ from autockpt.inductor.dry_run import DryRun, dry_run_step
 from autockpt.inductor.fake_step import FakeStep
 from autockpt.inductor.joint_capture import Captured
 from autockpt.inductor.scheduler import InnerCompile, precision_patches
-from autockpt.inductor.torch_choice import torch_choice
+from autockpt.inductor.torch_choice import choose_as_torch
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class JointModule:
     @cached_property
     def saved_by_torch(self) -> frozenset[str]:
         """What its own partition keeps."""
-        return torch_choice(Captured(copy_joint(self.module), self.forward_outputs, self.parameters)).saved
+        return choose_as_torch(Captured(copy_joint(self.module), self.forward_outputs, self.parameters)).saved
 
     def look(self, modules: Modules, forward_outputs: int, mutated_inputs: int, static_inputs: Sequence[int]) -> DryRun:
         """The step that Inductor makes of these modules, run dry."""

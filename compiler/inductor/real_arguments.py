@@ -1,4 +1,4 @@
-"""Real tensors in the place of a graph's fake ones, so that one of its operations can be run by itself."""
+"""Operator calls of a traced graph with real tensors instead of fake ones, so that each can be run and timed alone."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
 
 _BLOCK = 4096
-"""Random numbers that fill a tensor over and over: to draw millions takes longer than to time what reads them."""
+"""Random numbers that are drawn and then repeated: drawing millions takes longer than timing the kernel."""
 
 
 class NotRunnable(Exception):
-    """An operation cannot be run by itself; the message says why."""
+    """An operator call cannot be run alone; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """All of a tensor that the time of a kernel depends on."""
+    """The properties of a tensor argument that the time of a kernel depends on."""
 
     which: int
-    """Of the tensors of a call, counted from 0; a tensor that is given twice is one."""
+    """Number of the tensor among those of its call, from 0; a tensor that is passed twice has one number."""
     size: tuple[int, ...]
     stride: tuple[int, ...]
     dtype: torch.dtype
@@ -39,7 +39,7 @@ class Layout:
 
     @property
     def holds_indices(self) -> bool:
-        """Whether it may say where other elements are, and so decide how a kernel walks through memory."""
+        """Whether its values may be indices, on which a kernel's memory accesses depend."""
         integral = not (self.dtype.is_floating_point or self.dtype.is_complex or self.dtype is torch.bool)
         return integral and bool(self.size)
 
@@ -50,8 +50,8 @@ class Layout:
         return 1 + sum((size - 1) * stride for size, stride in zip(self.size, self.stride, strict=True))
 
     def real(self) -> torch.Tensor:
-        """Moderate numbers without the subnormals that slow a processor down; integers are 0, an index that is always
-        there."""
+        """A tensor of this layout: normal random numbers, without subnormals, which slow a processor down; integers are
+        0, which is a valid index of everything."""
         if not (self.dtype.is_floating_point or self.dtype.is_complex):
             flat = torch.zeros(self._length, dtype=self.dtype, device=self.device)
         else:
@@ -65,14 +65,14 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class RunnableCall:
-    """One operation on tensors that are described; equal calls take equally long."""
+    """One call of an operator on tensors of given layouts; calls with equal keys take equally long."""
 
     target: torch._ops.OpOverload
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     result_bytes: int
     device: torch.device
-    """Of the first result: where it runs."""
+    """The device of the first result, on which the operator runs."""
 
     @property
     def key(self) -> str:
@@ -85,33 +85,39 @@ class RunnableCall:
 
     @property
     def nbytes(self) -> int:
-        """What it takes to run it, scratch aside."""
+        """Memory of arguments and results, without the operator's workspace."""
         return sum(layout.nbytes for layout in self.layouts) + self.result_bytes
 
     def real(self) -> Callable[[], object]:
-        """Ready to run, as often as one likes."""
+        """A function that runs the call on real tensors; it may be called any number of times."""
         tensors = {layout: layout.real() for layout in self.layouts}
         args, kwargs = pytree.tree_map_only(Layout, tensors.__getitem__, (self.args, self.kwargs))
         return partial(self.target, *args, **kwargs)
 
 
+def runnable_calls(module: fx.GraphModule) -> Callable[[str], RunnableCall]:
+    """A function that gives the call of a traced graph's node, by the name of that node."""
+    nodes = {node.name: node for node in module.graph.nodes}
+    return lambda name: runnable_call(nodes[name])
+
+
 def runnable_call(node: fx.Node) -> RunnableCall:
-    """The call that a node of a traced graph stands for, symbolic sizes at their hints."""
+    """The operator call of a node, symbolic sizes at their hints."""
     if not isinstance(node.target, torch._ops.OpOverload):
         raise NotRunnable("it is no registered operator")
-    given = {source: _given(source.meta.get("val"), at) for at, source in enumerate(node.all_input_nodes)}
-    args, kwargs = fx.map_arg((node.args, node.kwargs), given.__getitem__)
+    arguments = {source: _argument(source.meta.get("val"), at) for at, source in enumerate(node.all_input_nodes)}
+    args, kwargs = fx.map_arg((node.args, node.kwargs), arguments.__getitem__)
     results = [
         _layout(leaf, at)
         for at, leaf in enumerate(pytree.tree_leaves(node.meta.get("val")))
         if isinstance(leaf, torch.Tensor)
     ]
     if not results:
-        raise NotRunnable("it makes no tensor")
+        raise NotRunnable("it returns no tensor")
     return RunnableCall(node.target, args, dict(kwargs), sum(one.nbytes for one in results), results[0].device)
 
 
-def _given(value: Any, at: int) -> Any:
+def _argument(value: Any, at: int) -> Any:
     if isinstance(value, torch.Tensor):
         return _layout(value, at)
     if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
@@ -137,9 +143,9 @@ def _hint(symbol: Any) -> Any:
 
 
 def _code_of(target: torch._ops.OpOverload) -> str:
-    """Of an operator written in Python, its code: edited, it is another operator."""
-    written = OPDEFS.get(target._schema.name)
-    code = getattr(getattr(written, "_init_fn", None), "__code__", None)
+    """Byte code and constants of a custom operator written in Python: an edited operator has another key."""
+    definition = OPDEFS.get(target._schema.name)
+    code = getattr(getattr(definition, "_init_fn", None), "__code__", None)
     if code is None:
         return ""
     return f" {code.co_code.hex()} {[constant for constant in code.co_consts if not iscode(constant)]}"

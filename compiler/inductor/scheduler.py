@@ -1,125 +1,144 @@
-"""Make Inductor keep the plan's order: the forecast is worth what the order is worth.
+"""Make Inductor run the kernels of a planned module in the plan's order: its forecast peak holds for that order only.
 
-Three habits of Inductor move memory away from what was planned, and are off for graphs that we planned:
+Three optimizations of Inductor change the live bytes that were planned, and are off for planned modules:
 
-- It fuses loops that share data even when a matmul stands between them, which makes one wait for the other:
-  a recomputed GELU merged with the GELU's backward pulls an 8 MiB gradient in front of the matmul that would
-  have freed an 8 MiB input. Loops still fuse freely between two kernels that cannot fuse.
-- It may run the kernels in another order that it estimates to be lower.
-- It holds freed buffers for reuse by later ones of the same size, where it estimates that this is harmless.
+- Fusion of loops that share data across an extern kernel between them, which delays the first loop or hastens the
+  second: a recomputed GELU fused with the GELU's backward moves the allocation of an 8 MiB gradient before the
+  matmul that would have freed an 8 MiB input. Loops between the same two extern kernels still fuse.
+- Reordering of kernels for a lower peak (`reorder_for_peak_memory`), by an estimate of its own.
+- Reuse of freed buffers for later ones of the same size (`allow_buffer_reuse`), which extends their lifetime.
 
-Measured with one plan of an 8-layer GPT on the CPU: steps took x0.95 to x1.01 of plain Inductor's this way and x1.06
-with Inductor's habits; with two layers the peak of one plan was 38.6 instead of 52.9 MiB.
+Measured with one plan of an 8-layer GPT on the CPU: without the three a step took 0.95 to 1.01 of plain Inductor's
+time, with them 1.06; with two layers the peak of one plan was 38.6 MiB without them and 52.9 MiB with them.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 import torch._inductor.config as inductor_config
 from torch import fx
 from torch._inductor.choices import InductorChoices
-from torch._inductor.compile_fx import compile_fx_inner
+from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 from torch._inductor.utils import get_donated_idxs
 from torch._inductor.virtualized import V
 
-_MARK, _OWN = "autockpt_planned", "autockpt_own"
-_SMALL = 64 * 2**10
+_FACTS, _TORCH_OWN = "autockpt_unhashed_facts", "autockpt_torch_own"
+"""Keys of `module.meta`."""
+_SMALL_BYTES = 64 * 2**10
 _LOW_PRECISION = (torch.bfloat16, torch.float16)
 _PATCHES = {"reorder_for_peak_memory": False, "allow_buffer_reuse": False}
 
 
 def mark_planned(*modules: fx.GraphModule) -> None:
-    """Tell `InnerCompile` that the order of these modules is ours."""
+    """Mark modules of a plan: `InnerCompile` keeps the order of their kernels."""
     for module in modules:
-        module.meta[_MARK] = ()
+        module.meta[_FACTS] = ()
 
 
 def mark_torch_own(*modules: fx.GraphModule) -> None:
-    """Tell it that these are Inductor's own, but lowered before they are asked for."""
+    """Mark modules of torch's own partition: `InnerCompile` leaves their kernels to Inductor's optimizations.
+
+    Like planned modules they are lowered twice, for the dry run and for the compilation, and must hit the cache.
+    """
     for module in modules:
-        module.meta[_MARK], module.meta[_OWN] = (), True
+        module.meta[_FACTS], module.meta[_TORCH_OWN] = (), True
 
 
 class InnerCompile:
-    """Inductor's inner compile; planned modules keep their order, all others are none of our business."""
+    """Inductor's inner compile, which keeps the order of kernels in planned modules and changes nothing in others."""
 
     def __init__(self, overridden: frozenset[str]) -> None:
+        """`overridden`: names of Inductor options that the user set, and that are left as they are."""
         self._patches = {name: value for name, value in _PATCHES.items() if name not in overridden}
 
     def __call__(self, module: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
-        if _MARK not in module.meta:
+        if _FACTS not in module.meta:
             return compile_fx_inner(module, *args, **kwargs)
-        module.meta[_MARK] = _told(module)
-        if _OWN in module.meta:
+        module.meta[_FACTS] = _unhashed_facts(module)
+        if _TORCH_OWN in module.meta:
             return compile_fx_inner(module, *args, **kwargs)
-        with inductor_config.patch(self._patches), V.set_choices_handler(_KeepOrder()):
+        with inductor_config.patch(self._patches), V.set_choices_handler(_PlannedOrder()):
             return compile_fx_inner(module, *args, **kwargs)
 
 
-def _told(module: fx.GraphModule) -> tuple[tuple[int, ...], ...]:
-    """What Inductor is told beside the module and leaves out of its cache's key; what hangs on the module is in it.
+def _unhashed_facts(module: fx.GraphModule) -> tuple[tuple[int, ...], ...]:
+    """Compile-time facts that Inductor's FX-graph cache does not hash: donated buffers, user-visible outputs.
 
-    A backward may write over what was saved, but not where `retain_graph` asks for a second one. A result that the
-    user sees has the strides that eager gives to it.
+    Stored in `module.meta`, which is hashed, so that two graphs that differ only in them never share a cache entry.
+    Donated buffers are saved values that the backward may overwrite; with `retain_graph` there are none. A user-visible
+    output has the strides of eager mode.
     """
     output = next(iter(module.graph.find_nodes(op="output")))
     return tuple(get_donated_idxs() or ()), tuple(output.meta.get("user_visible_output_idxs", ()))
 
 
-class _KeepOrder(InductorChoices):
-    """Inductor's heuristics, but no fusion across a kernel that cannot fuse, unless nothing waits longer for it."""
+class _PlannedOrder(InductorChoices):
+    """Inductor's heuristics without fusion across an extern kernel, unless that changes no lifetime that matters."""
 
-    @staticmethod
-    def can_fuse(scheduler: Any, node1: Any, node2: Any, shared_data_score: int) -> bool:
+    def __init__(self) -> None:
+        super().__init__()
+        self._externs: dict[Any, list[Any]] = {}
+        """The extern kernels of each scheduler by position; a graph whose operators have subgraphs has several."""
+
+    def can_fuse(self, scheduler: Any, node1: Any, node2: Any, shared_data_score: int) -> bool:  # type: ignore[override]  # static in torch, which calls it on an instance
         early, late = (node1, node2) if node1.min_order <= node2.min_order else (node2, node1)
-        between = _barriers_between(scheduler, early.max_order, late.min_order)
-        if between and not _waits_anyway(early, late, between) and not _moves_up_freely(late, between):
+        between = self._externs_between(scheduler, early.max_order, late.min_order)
+        if between and not _keeps_lifetimes(early, late, between) and not _hastens_little(late, between):
             return False
         return InductorChoices.can_fuse(scheduler, node1, node2, shared_data_score)
 
+    def _externs_between(self, scheduler: Any, first: int, last: int) -> list[Any]:
+        """Extern kernels at positions after `first` and before `last`."""
+        if scheduler not in self._externs:
+            self._externs[scheduler] = sorted((n for n in scheduler.nodes if n.is_extern()), key=_position)
+        externs = self._externs[scheduler]
+        return externs[bisect_right(externs, first, key=_position) : bisect_left(externs, last, key=_position)]
 
-def _waits_anyway(early: Any, late: Any, between: list[Any]) -> bool:
-    """All that stands between is recomputed for the late one, and what the early one reads is held for that anyway."""
-    return early.used_buffer_names() <= late.used_buffer_names() | early.get_buffer_names() and all(
-        barrier.get_operation_names() <= late.ancestors for barrier in between
-    )
+
+def _position(node: Any) -> int:
+    return int(node.min_order)
 
 
-def _moves_up_freely(late: Any, between: list[Any]) -> bool:
-    """The late one needs nothing of what stands between, and its results are too small to matter."""
-    if any(barrier.get_operation_names() & late.ancestors for barrier in between):
+def _keeps_lifetimes(early: Any, late: Any, between: list[Any]) -> bool:
+    """Whether delaying the early loop extends no lifetime.
+
+    That holds if the late loop reads all buffers that the early one reads, and depends on all kernels between.
+    """
+    live_until_late = late.used_buffer_names() | early.get_buffer_names()
+    reads_are_live = early.used_buffer_names() <= live_until_late
+    return reads_are_live and all(extern.get_operation_names() <= late.ancestors for extern in between)
+
+
+def _hastens_little(late: Any, between: list[Any]) -> bool:
+    """Whether the late loop can run before all kernels between, and its results are too small to matter."""
+    if any(extern.get_operation_names() & late.ancestors for extern in between):
         return False
-    return all(_nbytes(output) <= _SMALL for output in late.get_outputs())
+    return all(_nbytes(output) <= _SMALL_BYTES for output in late.get_outputs())
 
 
 def _nbytes(buffer: Any) -> int:
     if not buffer.node.has_tensor_output():
         return 0
-    numel = V.graph.sizevars.optimization_hint(buffer.node.get_numel(), fallback=_SMALL + 1)
+    numel = V.graph.sizevars.optimization_hint(buffer.node.get_numel(), fallback=_SMALL_BYTES + 1)
     return int(numel) * int(buffer.node.get_dtype().itemsize)
 
 
-def _barriers_between(scheduler: Any, first: int, last: int) -> list[Any]:
-    """Kernels that cannot fuse with positions in between; found once for each scheduler."""
-    if not hasattr(scheduler, "autockpt_barriers"):
-        externs = [node for node in scheduler.nodes if node.is_extern()]
-        scheduler.autockpt_barriers = sorted((node.min_order, number, node) for number, node in enumerate(externs))
-    barriers: list[tuple[int, int, Any]] = scheduler.autockpt_barriers
-    start = bisect_right(barriers, first, key=lambda barrier: barrier[0])
-    end = bisect_left(barriers, last, key=lambda barrier: barrier[0])
-    return [node for _, _, node in barriers[start:end]]
-
-
 def precision_patches(gm: fx.GraphModule) -> dict[str, Any]:
-    """Round where eager rounds, when anything is bf16 or fp16.
+    """Options of Inductor that round bf16 and fp16 values where eager does; empty if the graph has none.
 
-    Inside a fused kernel Inductor computes in fp32 and rounds only what it stores. A value that was stored by
-    the forward and is fused into the backward when recomputed would then not be the value that was thrown away.
-    With every rounding in its place each value is the same wherever it is computed.
+    Inside a fused kernel Inductor computes in fp32 and rounds only what it stores. A value that the forward stored and
+    the backward recomputes inside a fused kernel would differ from the stored one by that rounding. With it, a
+    recomputed value is bitwise equal wherever it is computed.
     """
     values = (node.meta.get("example_value") for node in gm.graph.nodes)
     low = any(isinstance(value, torch.Tensor) and value.dtype in _LOW_PRECISION for value in values)
     return {"emulate_precision_casts": True} if low else {}
+
+
+def plain_inductor(gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
+    """A Dynamo backend: Inductor without a plan, but with the rounding of `precision_patches`, which plans have too."""
+    return compile_fx(gm, list(inputs), config_patches=precision_patches(gm))

@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-from unittest.mock import patch
 
 import torch._functorch.config as functorch_config
 from torch._functorch import partitioners
 
 from autockpt.inductor.aot import saved_by, torch_partition
 from autockpt.inductor.joint_capture import Captured
+from autockpt.inductor.patches import saved_value_choice
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,14 @@ class TorchChoice:
     """Of these, to choose what is saved; the rest tidies the graph and writes the modules."""
 
 
-def torch_choice(captured: Captured, memory_budget: float = 1.0) -> TorchChoice:
+def choose_as_torch(captured: Captured, memory_budget: float = 1.0) -> TorchChoice:
     """At this `activation_memory_budget`; 1.0 is torch's default."""
     joint = captured.copy()
     watch = _Watch(partitioners.choose_saved_values_set)
     started = time.perf_counter()
     with (
         functorch_config.patch(activation_memory_budget=memory_budget),
-        patch.object(partitioners, "choose_saved_values_set", watch),
+        saved_value_choice(watch),
     ):
         modules = torch_partition(
             joint,

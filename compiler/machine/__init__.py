@@ -1,6 +1,7 @@
 """TODO"""
 
 from autockpt.machine.cache import CACHE_VARIABLE, TimingCache, cache_folder
+from autockpt.machine.graph_timings import GraphTimings, time_graph
 from autockpt.machine.hardware import device_available
 from autockpt.machine.memory import free_bytes, library_bytes, total_bytes
 from autockpt.machine.profiles import (
@@ -13,7 +14,6 @@ from autockpt.machine.profiles import (
     shipped_profile,
     with_tf32,
 )
-from autockpt.machine.time_graph import GraphTimings, time_graph
 
 __all__ = [
     "CACHE_VARIABLE",

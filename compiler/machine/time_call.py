@@ -1,7 +1,7 @@
-"""Run an operation many times in the middle of a compilation, and leave no trace of it.
+"""Time one operator call in the middle of a compilation, without side effects on it.
 
-A joint graph is divided while AOTAutograd pretends that all tensors are fake, and the user's random state, gradient
-mode and autocast are what the training step will meet: all of them are set aside and put back.
+A joint graph is partitioned under AOTAutograd's fake-tensor mode, and the user's random state, gradient mode and
+autocast belong to the training step: all of them are disabled or forked here, and restored.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from autockpt.inductor import NotRunnable, RunnableCall
 from autockpt.machine.memory import free_bytes
 
 _FREE_SHARE = 0.5
-"""Of free memory: what one operation may take."""
+"""Of the free memory, for arguments and results of one call."""
 
 
 @contextmanager
 def undisturbed(device: torch.device) -> Iterator[None]:
-    """Real tensors on this device, and a random state that nobody else sees."""
+    """Real tensors, no gradients, no autocast, and a forked random state."""
     cuda = [device.index or 0] if device.type == "cuda" else []
     with (
         _disable_current_modes(),
@@ -37,7 +37,7 @@ def undisturbed(device: torch.device) -> Iterator[None]:
 
 
 def time_call(call: RunnableCall, deadline: float) -> float:
-    """Seconds of one call. NotRunnable where it is too large or runs past the deadline, a time of `time.perf_counter`."""
+    """Seconds of one call. Raises `NotRunnable` if it is too large or the deadline (of `time.perf_counter`) is over."""
     _check_time(deadline)
     if call.nbytes > _FREE_SHARE * free_bytes(call.device):
         raise NotRunnable("its tensors would fill half of the free memory")

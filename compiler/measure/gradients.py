@@ -1,4 +1,4 @@
-"""Are these the gradients that plain Inductor gives?"""
+"""Compare the gradients of a step with those of plain Inductor's step, and with how well that one repeats itself."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ import torch
 
 from autockpt.measure.step import Training
 
-_MOST_NOISE = 1e-3
-"""No more than this is forgiven for plain Inductor's own noise."""
+_MAX_NOISE = 1e-3
+"""A larger difference is never attributed to the noise of plain Inductor."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Of a step with plain Inductor's: relative differences, the largest."""
+    """Largest relative differences between the results of a step and plain Inductor's: loss and gradients."""
 
     largest: float
+    """Over all results."""
     beyond_noise: float
-    """Of the results that plain Inductor itself repeats more closely than that."""
+    """Over the results that differ by more than twice what repetitions of plain Inductor's step differ by."""
     repeated: float
-    """Of the results that plain Inductor itself repeats to the bit."""
+    """Over the results that plain Inductor repeats bitwise."""
 
     def __str__(self) -> str:
         if self.largest == 0.0:
@@ -30,29 +31,32 @@ class Comparison:
 
 
 class ReferenceGradients:
-    """Plain Inductor's gradients, and how far it is from itself: several threads add into an embedding in any order."""
+    """Plain Inductor's gradients, and how much they differ between repetitions.
+
+    They do where several threads accumulate into one tensor, as in the backward of an embedding.
+    """
 
     def __init__(self, plain: Training) -> None:
         self._first = _results(plain)
-        again = [_results(plain) for _ in range(4)]
+        repetitions = [_results(plain) for _ in range(4)]
         self._noise = {
-            name: max(difference(other[name], result) for other in again) for name, result in self._first.items()
+            name: max(difference(other[name], result) for other in repetitions) for name, result in self._first.items()
         }
 
     def compare(self, training: Training) -> Comparison:
-        """Infinitely different where a gradient is missing."""
+        """The differences are infinite if a gradient is missing."""
         found = _results(training)
         if found.keys() != self._first.keys():
             return Comparison(float("inf"), float("inf"), float("inf"))
         differences = {name: difference(result, self._first[name]) for name, result in found.items()}
-        forgiven = {name: min(2 * noise, _MOST_NOISE) for name, noise in self._noise.items()}
-        beyond = [d for name, d in differences.items() if d > forgiven[name]]
+        tolerated = {name: min(2 * noise, _MAX_NOISE) for name, noise in self._noise.items()}
+        beyond = [d for name, d in differences.items() if d > tolerated[name]]
         repeated = [d for name, d in differences.items() if not self._noise[name]]
         return Comparison(max(differences.values()), max(beyond, default=0.0), max(repeated, default=0.0))
 
 
 def _results(training: Training) -> dict[str, torch.Tensor]:
-    """The loss and the gradients of the parameters, after the same random numbers."""
+    """Loss and gradients of one step from a fixed random state."""
     torch.manual_seed(1)
     loss = training.step()
     named = training.model.named_parameters()
@@ -60,7 +64,7 @@ def _results(training: Training) -> dict[str, torch.Tensor]:
 
 
 def difference(one: torch.Tensor, other: torch.Tensor) -> float:
-    """Relative, of the whole tensor; what is not a number equals only what is not a number."""
+    """Norm of the difference over the norm of `other`. NaN equals NaN; against anything else it is infinite."""
     if one.shape != other.shape:
         return float("inf")
     if bool(((one == other) | (one.isnan() & other.isnan())).all()):

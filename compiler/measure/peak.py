@@ -1,4 +1,4 @@
-"""What a step really used: peak bytes, on the device that ran it."""
+"""The measured peak of a real step, from the allocation events of its device."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Step = Callable[[], object]
 
 
 def measure_peak(step: Step, device: torch.device) -> int:
-    """Bytes at the worst moment of one step, above what was live before it."""
+    """Largest number of live bytes during one step, less the bytes that were live before it."""
     gc.collect()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -28,7 +28,7 @@ def measure_peak(step: Step, device: torch.device) -> int:
 
 
 def _allocations(profiler: Any) -> Iterator[tuple[int, int, int]]:
-    """Time, address and size of every allocation and free, in any order."""
+    """Time, address and size (negative for a free) of every allocation event, unordered."""
     pending = list(profiler.profiler.kineto_results.experimental_event_tree())
     while pending:
         event = pending.pop()
@@ -39,13 +39,13 @@ def _allocations(profiler: Any) -> Iterator[tuple[int, int, int]]:
 
 def _peak(events: Iterator[tuple[int, int, int]]) -> int:
     sizes: dict[int, int] = {}
-    now = worst = 0
+    live = peak = 0
     for _, address, size in sorted(events, key=lambda event: event[0]):
         if size > 0:
-            now += size - sizes.get(address, 0)
+            live += size - sizes.get(address, 0)
             sizes[address] = size
         else:
-            # A block that was not seen allocated here is somebody else's; the profiler reports stale sizes for those.
-            now -= sizes.pop(address, 0)
-        worst = max(worst, now)
-    return worst
+            # A block that was allocated before the step does not count; the profiler reports stale sizes for those.
+            live -= sizes.pop(address, 0)
+        peak = max(peak, live)
+    return peak

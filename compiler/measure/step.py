@@ -1,10 +1,11 @@
-"""A training step from a script: `SCRIPT.py:FACTORY`, where the factory returns a model and its example inputs."""
+"""Load a training step from a script: `SCRIPT.py:FACTORY`, where the factory returns a model and its inputs."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -22,7 +23,7 @@ _NUMBER = count()
 
 @dataclass(frozen=True)
 class Training:
-    """A model, its inputs and the step that makes its gradients."""
+    """A model, its inputs and its compiled forward; one step computes a loss and all gradients."""
 
     model: torch.nn.Module
     inputs: tuple[Any, ...]
@@ -37,7 +38,7 @@ class Training:
 
     @property
     def graph_input_bytes(self) -> int:
-        """Parameters, buffers and inputs, which live through the whole step."""
+        """Bytes of parameters, buffers and inputs, as the device's allocator rounds them; live all through the step."""
         tensors = [*self.model.parameters(), *self.model.buffers(), *self.inputs]
         memory = memory_of(tensors, threads=1)
         storages = {t.untyped_storage()._cdata: t.untyped_storage() for t in tensors if isinstance(t, torch.Tensor)}
@@ -56,12 +57,12 @@ def load_training(
     device: str | None = None,
     **compile_options: Any,
 ) -> Training:
-    """Run the script anew and compile what its factory returns for these settings, moved to the device if one is given.
+    """Run the script, call its factory with these settings, move the result to `device`, compile it with `backend`.
 
-    Every call gives classes and code of its own: Dynamo keeps compiled code by code object, and would otherwise
-    count every candidate against the same recompilation limit.
+    The script runs again in every call, so that every training has code objects of its own: Dynamo caches compiled code
+    by code object, and would count all candidates against one recompilation limit.
     """
-    place = None if device is None else _place(device)
+    place = None if device is None else _device(device)
     factory = load_factory(target)
     torch.manual_seed(seed)
     model, inputs = factory(**(settings or {}))
@@ -71,18 +72,18 @@ def load_training(
     return Training(model, tuple(inputs), forward)
 
 
-def _place(device: str) -> torch.device:
+def _device(device: str) -> torch.device:
     try:
         place = torch.device(device)
     except RuntimeError as error:
-        raise AutockptError(f"{device!r} is no device: {error}") from None
+        raise AutockptError(f"{device!r} is not a device of torch: {error}") from None
     if not device_available(place):
-        raise AutockptError(f"there is no device {device!r} here: torch.cuda.is_available() says so")
+        raise AutockptError(f"there is no device {device!r} here: torch.cuda.is_available() is False")
     return place
 
 
 def load_factory(target: str) -> Callable[..., Any]:
-    """The function that `SCRIPT.py:FACTORY` names; the script runs anew."""
+    """The function that `SCRIPT.py:FACTORY` names. Runs the script as a new module, its folder on `sys.path`."""
     path, _, name = target.rpartition(":")
     if not path:
         raise AutockptError(f"{target!r} is not SCRIPT.py:FACTORY")
@@ -94,14 +95,23 @@ def load_factory(target: str) -> Callable[..., Any]:
         raise AutockptError(f"{path} is not a Python script")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
-    sys.path.insert(0, str(Path(path).parent))
     try:
-        spec.loader.exec_module(module)
+        with _on_path(str(Path(path).parent)):
+            spec.loader.exec_module(module)
     except Exception as error:
         raise AutockptError(f"{path} does not run: {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.pop(0)
     factory: Callable[..., Any] | None = getattr(module, name, None)
     if not callable(factory):
         raise AutockptError(f"{path} has no function {name!r}")
     return factory
+
+
+@contextmanager
+def _on_path(folder: str) -> Iterator[None]:
+    """`folder` as the first entry of `sys.path`. A script may insert entries of its own, which stay, or remove ours."""
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        if folder in sys.path:
+            sys.path.remove(folder)

@@ -1,6 +1,6 @@
-"""Which step is faster, on a machine that is never quite still: rounds of all candidates, ratios with an interval.
+"""Measured seconds of real steps: candidates interleaved, with a confidence interval of ratios, and by kernel family.
 
-Where the time of a real step goes: kernels of torch's libraries by family, and everything else.
+Interleaving exposes all candidates alike to whatever else slows the machine down.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WARMUP = 3
 
 @dataclass(frozen=True)
 class Ratio:
-    """Of two medians, and where nine of ten resamplings of the rounds put it (Efron 1979)."""
+    """The ratio of two medians, and its 90 % interval by the bootstrap over rounds (Efron 1979)."""
 
     middle: float
     low: float
@@ -36,15 +36,15 @@ class Ratio:
 def interleaved_times(
     steps: Mapping[str, Step], repeats: int, progress: Callable[[str], None], warmup: int = _WARMUP
 ) -> dict[str, tuple[float, ...]]:
-    """Seconds of every step in every round. Each round has an order of its own: nobody always follows the same one."""
+    """Seconds of every step in every round. The order in a round is random: no step always follows the same one."""
     taken: dict[str, list[float]] = {name: [] for name in steps}
     order, shuffle = list(steps), random.Random(0).shuffle
-    for turn in range(warmup + repeats):
-        progress(f"timing, round {turn + 1} of {warmup + repeats}")
+    for number in range(warmup + repeats):
+        progress(f"timing, round {number + 1} of {warmup + repeats}")
         shuffle(order)
         for name in order:
             seconds = _seconds(steps[name])
-            if turn >= warmup:
+            if number >= warmup:
                 taken[name].append(seconds)
     return {name: tuple(times) for name, times in taken.items()}
 
@@ -58,7 +58,7 @@ def _seconds(step: Step) -> float:
 
 
 def ratio(times: Sequence[float], others: Sequence[float]) -> Ratio:
-    """Of rounds that were taken together, so that a round in which the machine was slow is drawn for both."""
+    """Of the medians of two steps. Resamples whole rounds: one in which the machine was slow is drawn for both."""
     draw = random.Random(0)
     rounds = list(zip(times, others, strict=True))
     drawn = sorted(_of_medians(draw.choices(rounds, k=len(rounds))) for _ in range(_RESAMPLES))
@@ -78,7 +78,7 @@ _NAMES = {
 
 
 def seconds_by_family(step: Step) -> Times:
-    """Of one step, the mean of a few, under a profiler that sees torch's kernels but not Inductor's loops."""
+    """Mean seconds of a step by kernel family. The profiler sees kernels of torch's libraries; the rest is `OTHER`."""
     step()
     with profile(activities=[ProfilerActivity.CPU]) as profiler:
         started = time.perf_counter()

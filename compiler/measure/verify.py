@@ -1,4 +1,4 @@
-"""Are the promises saved? One real step of a model at each budget, beside plain Inductor's."""
+"""Check the promises: one real step of a model at each budget, compared with plain Inductor's step."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from torch import fx
-from torch._inductor.compile_fx import compile_fx
-
 from autockpt.errors import BudgetError
-from autockpt.inductor import precision_patches
+from autockpt.inductor import plain_inductor
 from autockpt.measure.gradients import Comparison, ReferenceGradients
 from autockpt.measure.peak import measure_peak
 from autockpt.measure.step import Training, load_training
@@ -20,7 +17,7 @@ from autockpt.partition import GraphDecision, decisions, unused
 from autockpt.units import Progress, format_size
 
 TOLERANCE = 1e-5
-"""Relative, of a whole gradient. Another choice of what is saved fuses other loops, and sums in another order."""
+"""Relative difference of a gradient. With other values saved, Inductor fuses other loops and sums in another order."""
 
 
 @dataclass(frozen=True)
@@ -29,25 +26,27 @@ class Verdict:
 
     target: str
     budget: str
-    """As it was asked for."""
+    """As the user wrote it."""
     budget_bytes: int = 0
     forecast_bytes: int = 0
     compiled_bytes: int | None = None
     measured_bytes: int = 0
     plain_bytes: int = 0
-    """Measured, of plain Inductor."""
+    """Measured peak of plain Inductor's step."""
     workspace: str = ""
-    """The kernel at the lowered peak that allocates inside itself, and how much."""
+    """The extern kernel that runs at the compiled peak, and the size of its workspace."""
     gradients: str = ""
-    """`equal` to plain Inductor's to the bit, or how far from it; `noise` where plain is as far from itself."""
+    """`equal` if bitwise equal to plain Inductor's, else the largest relative difference, after the word `noise` where
+    repetitions of plain Inductor's step differ as much."""
     recompute_share: float = 0.0
     looks: int = 0
     loop_seconds: float = 0.0
     compile_seconds: float = 0.0
     reason: str = ""
-    """Why a tenth of the budget or more is not used."""
+    """Why a tenth of the budget or more is unused."""
     note: str = ""
     broken: tuple[str, ...] = ()
+    """Promises that do not hold."""
 
     @property
     def forecast_error(self) -> float:
@@ -70,7 +69,7 @@ def verify_target(
     settings: Mapping[str, Any] | None = None,
     device: str | None = None,
 ) -> list[tuple[Verdict, str]]:
-    """A verdict for each budget, with the breakdown of its peak."""
+    """A verdict for each budget, each with the breakdown of its peak as text."""
     progress(f"{target}: plain Inductor")
     load = partial(load_training, target, settings=settings, device=device)
     plain = load(plain_inductor)
@@ -82,11 +81,6 @@ def verify_target(
         verdict, shown = _verify(Verdict(target, str(budget)), load, budget, reference)
         found.append((replace(verdict, plain_bytes=plain_bytes), shown))
     return found
-
-
-def plain_inductor(gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
-    """As it is, but what is bf16 or fp16 is rounded where eager rounds it: autockpt compiles those so, and says so."""
-    return compile_fx(gm, list(inputs), config_patches=precision_patches(gm))
 
 
 def _verify(
@@ -111,7 +105,7 @@ def _verify(
 def _judge(blank: Verdict, decision: GraphDecision, found: Comparison, seconds: float) -> Verdict:
     measured = decision.measured_bytes or 0
     reason = unused(decision.decision, measured)
-    saved = {
+    promises = {
         "budget": measured <= decision.budget_bytes,
         "gradients": found.beyond_noise <= TOLERANCE,
         "unused": reason != "",
@@ -131,5 +125,5 @@ def _judge(blank: Verdict, decision: GraphDecision, found: Comparison, seconds: 
         compile_seconds=seconds,
         reason=reason or "",
         note=decision.looking.trouble,
-        broken=tuple(name for name, fine in saved.items() if not fine),
+        broken=tuple(name for name, holds in promises.items() if not holds),
     )

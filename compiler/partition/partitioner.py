@@ -18,7 +18,7 @@ from torch._inductor.custom_graph_pass import CustomPartitionerFn
 import autockpt
 from autockpt import cost_models, passes
 from autockpt.errors import AutockptError, BudgetError
-from autockpt.inductor import Modules, read_joint, tidy, torch_partition
+from autockpt.inductor import Modules, read_joint, runnable_calls, tidy, torch_partition
 from autockpt.machine import GraphTimings, TimingCache, time_graph
 from autockpt.partition.given import judged, over_budget, unusable
 from autockpt.partition.messages import infeasible
@@ -89,7 +89,7 @@ class Partitioner(CustomPartitionerFn):
         tidy(gm)
         graph = read_joint(gm, outputs, parameters)
         writer = Writer(gm, outputs, parameters)
-        measured = time_graph(gm, graph, self.setup, self.cost, TimingCache(self.timings))
+        measured = time_graph(runnable_calls(gm), graph, self.setup, self.cost, TimingCache(self.timings))
         decision = self._decide(graph, self.setup, measured)
         if self.look is not None:
             if modules := self._own(decision, writer, self.look, kwargs, measured):

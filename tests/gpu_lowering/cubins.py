@@ -17,7 +17,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import ASTSource
 
 from autockpt.inductor.fake_cuda import gpu_properties
-from autockpt.inductor.fake_triton import fake_triton
+from autockpt.inductor.fake_triton import fake_triton_driver
 
 _TOOL = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
 _MACHINE = slice(18, 20)
@@ -29,7 +29,7 @@ def compile_all(sources: str, architecture: int) -> list[dict[str, Any]]:
     """Every kernel in a file of sources, as it would be launched first."""
     gpu = gpu_properties(GPUS[architecture])[0]
     # Each source asks for the driver of the GPU that is here.
-    with fake_triton(gpu), patch.object(triton_helpers, "set_driver_to_gpu", lambda: None):
+    with fake_triton_driver(gpu), patch.object(triton_helpers, "set_driver_to_gpu", lambda: None):
         wanted = json.loads(Path(sources).read_text()).items()
         return [{"digest": digest} | _compile(name, source, architecture) for digest, (name, source) in wanted]
 

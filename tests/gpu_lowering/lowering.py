@@ -20,9 +20,10 @@ from torch._inductor.codecache import PyCodeCache
 
 import autockpt
 from autockpt.cost_models import load_profile
-from autockpt.inductor.fake_cuda import fake_cuda, gpu_properties
+from autockpt.inductor.fake_cuda import fake_cuda_device, gpu_properties
 from autockpt.inductor.fake_step import FakeStep, from_model
-from autockpt.inductor.fake_triton import fake_triton
+from autockpt.inductor.fake_triton import fake_triton_driver
+from autockpt.machine import cache_folder
 
 _CALL = re.compile(r"^\s+triton_\w+\.run\(", re.MULTILINE)
 _KERNEL = re.compile(r"async_compile\.triton\('(\w+)', '''(.*?)'''", re.DOTALL)
@@ -33,8 +34,8 @@ def gpu(name: str = "h100-sxm") -> Iterator[torch.device]:
     """A device to lower for; forward and backward are lowered together, for no backward may ever run."""
     profile = load_profile(name)
     with (
-        fake_cuda(profile) as place,
-        fake_triton(gpu_properties(profile.name)[0]),
+        fake_cuda_device(profile, cache_folder()) as place,
+        fake_triton_driver(gpu_properties(profile.name)[0]),
         functorch_config.patch(force_non_lazy_backward_lowering=True),
     ):
         assert place.device.type == "cuda", place.approximations

@@ -14,7 +14,8 @@ from torch.nn import functional as F
 import autockpt
 from autockpt.cost_models import load_profile
 from autockpt.inductor.cuda_library import NoFakeCuda, cuda_library
-from autockpt.inductor.fake_cuda import fake_cuda
+from autockpt.inductor.fake_cuda import fake_cuda_device
+from autockpt.machine import cache_folder
 
 
 class Layers(nn.Module):
@@ -159,7 +160,7 @@ def test_the_report_is_json(tmp_path: Path) -> None:
 
 def _has_fake_cuda() -> bool:
     try:
-        cuda_library()
+        cuda_library(cache_folder())
     except NoFakeCuda:
         return False
     return not torch.cuda.is_available()
@@ -181,7 +182,7 @@ def test_a_gpu_that_is_not_here_is_traced_with_its_own_attention(device: str, ke
 
 @needs_fake_cuda
 def test_the_stand_in_leaves_no_trace() -> None:
-    with fake_cuda(load_profile("a100")) as place:
+    with fake_cuda_device(load_profile("a100"), cache_folder()) as place:
         assert place.device.type == "cuda"
         assert torch.cuda.is_available()
     assert not torch.cuda.is_available()

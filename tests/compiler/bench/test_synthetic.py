@@ -8,7 +8,7 @@ import torch
 from autockpt.bench.synthetic import graph_of, spliced, stack, stack_inputs
 from autockpt.inductor.aot import read_joint, tidy
 from autockpt.inductor.joint_capture import Captured, capture
-from autockpt.inductor.torch_choice import torch_choice
+from autockpt.inductor.torch_choice import choose_as_torch
 from autockpt.passes.graph.joint import JointGraph
 
 
@@ -60,7 +60,7 @@ def test_a_graph_has_about_the_size_that_was_asked_for(nodes: int) -> None:
 def test_torch_partitions_it_and_leaves_it_as_it_was() -> None:
     captured = spliced(blocks=2)
     before = str(captured.joint.graph)
-    saved, less = (torch_choice(captured, budget).saved for budget in (1.0, 0.5))
+    saved, less = (choose_as_torch(captured, budget).saved for budget in (1.0, 0.5))
 
     assert 0 < len(less) < len(saved)
     assert str(captured.joint.graph) == before

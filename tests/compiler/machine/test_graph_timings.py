@@ -17,10 +17,10 @@ from autockpt.cost_models import load_profile
 from autockpt.cost_models.calibration.stopwatch import Timing
 from autockpt.inductor.aot import read_joint
 from autockpt.inductor.joint_capture import capture
-from autockpt.machine import time_call
-from autockpt.machine import time_graph as measured_module
+from autockpt.inductor.real_arguments import runnable_calls
+from autockpt.machine import graph_timings, time_call
 from autockpt.machine.cache import TimingCache
-from autockpt.machine.time_graph import time_graph
+from autockpt.machine.graph_timings import time_graph
 from autockpt.partition.partitioner import Partitioner
 from autockpt.partition.record import GraphDecision
 from autockpt.passes.graph.joint import Kind
@@ -161,7 +161,7 @@ def test_an_operation_that_raises_is_left_to_the_profile(monkeypatch: pytest.Mon
     timed: list[Any] = []
     real = time_call.time_call
     monkeypatch.setattr(time_call, "time_kernel", time_kernel)
-    monkeypatch.setattr(measured_module, "time_call", lambda c, end: timed.append(c.target) or real(c, end))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(graph_timings, "time_call", lambda c, end: timed.append(c.target) or real(c, end))  # type: ignore[func-returns-value]
     made = step(Deep(), torch.randn(8, 16), cost="measured")
     problem = made.decision.problem
     profiled = step(Deep(), torch.randn(8, 16)).decision.problem
@@ -178,7 +178,7 @@ def test_without_time_or_memory_the_profile_stands(
     short_of: str, reason: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     if short_of == "time":
-        monkeypatch.setitem(measured_module._LIMIT_SECONDS, "measured", -1.0)
+        monkeypatch.setitem(graph_timings._LIMIT_SECONDS, "measured", -1.0)
     else:
         monkeypatch.setattr(time_call, "free_bytes", lambda device: 0)
     with caplog.at_level(logging.INFO, "autockpt"):
@@ -235,7 +235,7 @@ def test_under_inductor_loops_that_fuse_stay_with_the_profile(second_each: list[
     (captured,) = capture(Deep(dropout=0.5), [torch.randn(8, 16)])
     graph = read_joint(captured.joint, captured.forward_outputs, captured.parameters)
     setup = Setup(Budget(fraction=0.0), load_profile("cpu"), Lowering.INDUCTOR)
-    made = time_graph(captured.joint, graph, setup, "measured", TimingCache(tmp_path))
+    made = time_graph(runnable_calls(captured.joint), graph, setup, "measured", TimingCache(tmp_path))
     products = {value.name for value in graph.values if value.operator in ("aten.mm.default", "aten.addmm.default")}
     assert made.seconds == dict.fromkeys(products, 1.0)
 

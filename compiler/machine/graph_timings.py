@@ -1,29 +1,28 @@
-"""Seconds of the graph in hand on the device in hand: each distinct operation and shape is run and timed once.
+"""Seconds of the operators of a joint graph, measured on its device: each distinct call is run and timed once.
 
-Timed is what runs as a kernel of its own. With `lower="eager"` that is every operation that is not a view. Under
-Inductor it is matmuls, convolutions, attention and whatever else Inductor calls and does not write itself; loops that
-it fuses cost what they add to a kernel, which nobody can time alone, and stay with the profile. So do operations that
-write to their inputs, talk to other processes or hold graphs of their own, and those that have a formula and read
-indices: how long these take depends on values that are not there yet. A convolution is timed in the layout that was
+Timed are operators that run as kernels of their own. With `lower="eager"` these are all but views. With Inductor they
+are the extern kernels: matmuls, convolutions, attention and whatever else Inductor does not generate; a loop that is
+fused costs what it adds to its kernel, which cannot be timed alone, and is priced by the device profile. So are
+operators that mutate inputs, communicate with other processes or have subgraphs, and those with a formula that read
+indices, because their time depends on values that do not exist yet. A convolution is timed in the layout that was
 traced, which Inductor may change.
 
-Timings differ from run to run. Processes that share a cache folder agree on them, but ranks on several machines, or
-one that runs into the time limit, may plan differently. A processor that is busy with something else is timed as it
-is, and what was timed then holds until the folder `timings` of the cache is deleted.
+Timings differ from run to run. Processes that share a cache folder agree on them, but ranks on several machines, or a
+process that exceeds the time limit, may plan differently. A timing taken while the machine was busy stays in use until
+the folder `timings` of the cache is deleted.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
-from torch import fx
 
 from autockpt.cost_models import seconds_of
-from autockpt.inductor import NotRunnable, RunnableCall, runnable_call
+from autockpt.inductor import NotRunnable, RunnableCall
 from autockpt.machine.cache import TimingCache
 from autockpt.machine.hardware import describe, device_available
 from autockpt.machine.time_call import time_call, undisturbed
@@ -32,35 +31,39 @@ from autockpt.passes.problem import Lowering, Setup, work_of_value
 
 log = logging.getLogger("autockpt")
 
-_NEVER_ALONE = {Trait.MUTATES, Trait.COLLECTIVE, Trait.EFFECT, Trait.OPAQUE, Trait.SEED}
+_NOT_TIMED = {Trait.MUTATES, Trait.COLLECTIVE, Trait.EFFECT, Trait.OPAQUE, Trait.SEED}
 _LIMIT_SECONDS = {"measured": 20.0, "profile": 2.0}
-"""Of timing one graph."""
+"""For one graph, by the option `cost`."""
+CallOf = Callable[[str], RunnableCall]
+"""The operator call of a value, by its name; raises `NotRunnable`."""
 
 
 @dataclass(frozen=True)
 class GraphTimings:
     seconds: Mapping[str, float] = field(default_factory=dict)
-    """Of every value whose operation was timed."""
+    """By the name of each value whose operator was timed, now or before."""
     timed: int = 0
+    """Distinct calls that were timed now."""
     cached: int = 0
+    """Distinct calls whose timing was in the cache."""
     left: tuple[str, ...] = ()
-    """Operations whose seconds are the profile's after all, each with the reason."""
+    """Operators that should have been timed and are priced by the profile, each with the reason."""
 
 
 @dataclass(frozen=True)
 class _Timeable:
-    """One operation on tensors of one kind, and the values that it makes."""
+    """One distinct call, and the values that it computes."""
 
     call: RunnableCall
     key: str
     values: list[Value] = field(default_factory=list)
 
 
-def time_graph(gm: fx.GraphModule, graph: JointGraph, setup: Setup, cost: str, cache: TimingCache) -> GraphTimings:
-    """With cost "measured", of all that runs alone; with "profile", only of what no formula knows."""
+def time_graph(call_of: CallOf, graph: JointGraph, setup: Setup, cost: str, cache: TimingCache) -> GraphTimings:
+    """With cost "measured" time every kernel of its own; with "profile" only operators that have no formula."""
     started = time.perf_counter()
     left: list[str] = []
-    distinct = _distinct(gm, graph, setup, cost, left)
+    distinct = _distinct(call_of, graph, setup, cost, left)
     found = {one.key: cache.find(one.key) for one in distinct}
     seconds = {key: known for key, known in found.items() if known is not None}
     new = [one for one in distinct if one.key not in seconds]
@@ -74,17 +77,17 @@ def time_graph(gm: fx.GraphModule, graph: JointGraph, setup: Setup, cost: str, c
     return GraphTimings(by_value, len(timed), len(seconds), tuple(left))
 
 
-def _distinct(gm: fx.GraphModule, graph: JointGraph, setup: Setup, cost: str, left: list[str]) -> list[_Timeable]:
-    """Whatever is to be timed, from most to least work; what cannot be is added to `left`."""
-    nodes = {node.name: node for node in gm.graph.nodes}
+def _distinct(call_of: CallOf, graph: JointGraph, setup: Setup, cost: str, left: list[str]) -> list[_Timeable]:
+    """The distinct calls to time, from most to least work; reasons why others cannot be timed are added to `left`."""
     found: dict[str, _Timeable] = {}
     for value in graph.values:
-        if not _is_asked(graph, value, setup.lowering, cost):
+        if not _is_timed(graph, value, setup.lowering, cost):
             continue
         try:
-            call = _call(nodes[value.name], setup.device.kind, work_of_value(graph, value).estimated)
-        except NotRunnable as unreal:
-            _leave(left, value.operator, unreal)
+            call = call_of(value.name)
+            _check_timeable(call, setup.device.kind, work_of_value(graph, value).estimated)
+        except NotRunnable as reason:
+            _leave(left, value.operator, reason)
             continue
         key = f"{call.key}; {describe(call.device)}"
         found.setdefault(key, _Timeable(call, key)).values.append(value)
@@ -95,33 +98,31 @@ def _distinct(gm: fx.GraphModule, graph: JointGraph, setup: Setup, cost: str, le
     return sorted(found.values(), key=work, reverse=True)
 
 
-def _is_asked(graph: JointGraph, value: Value, lowering: Lowering, cost: str) -> bool:
-    if not value.kind.runs or value.spec is None or value.traits & _NEVER_ALONE:
+def _is_timed(graph: JointGraph, value: Value, lowering: Lowering, cost: str) -> bool:
+    if not value.kind.runs or value.spec is None or value.traits & _NOT_TIMED:
         return False
     if cost == "profile":
         return value.kind is Kind.EXTERN and work_of_value(graph, value).estimated
     return value.kind is Kind.EXTERN or lowering is Lowering.EAGER
 
 
-def _call(node: fx.Node, profiled: str, estimated: bool) -> RunnableCall:
-    call = runnable_call(node)
-    if _may_talk(node):
-        raise NotRunnable("it may talk to other processes, which would wait for it")
+def _check_timeable(call: RunnableCall, profiled: str, estimated: bool) -> None:
+    if _may_communicate(call):
+        raise NotRunnable("it may communicate with other processes, which would wait for it")
     if call.device.type != profiled or not device_available(call.device):
         raise NotRunnable(f"it runs on a {call.device.type} and is priced for a {profiled}")
     if not estimated and any(layout.holds_indices for layout in call.layouts):
         raise NotRunnable("how long it takes depends on indices")
-    return call
 
 
-def _may_talk(node: fx.Node) -> bool:
-    """An operator of somebody else's in a step of several processes: how often it is timed differs between them."""
+def _may_communicate(call: RunnableCall) -> bool:
+    """Whether it is a custom operator in a job of several ranks: they would time it different numbers of times."""
     several = torch.distributed.is_available() and torch.distributed.is_initialized()
-    return several and torch.distributed.get_world_size() > 1 and not str(node.target).startswith(("aten.", "prims."))
+    return several and torch.distributed.get_world_size() > 1 and not str(call.target).startswith(("aten.", "prims."))
 
 
 def _time(new: Sequence[_Timeable], deadline: float, cache: TimingCache, left: list[str]) -> dict[str, float]:
-    """Twice each, some moments apart, and the better counts: what slows a machine down for a while seldom stays."""
+    """Each twice, with the others between, and the smaller counts: another program seldom slows down both."""
     best: dict[str, float] = {}
     failed: set[str] = set()
     for one in (*new, *new):
@@ -130,7 +131,7 @@ def _time(new: Sequence[_Timeable], deadline: float, cache: TimingCache, left: l
         try:
             with undisturbed(one.call.device):
                 seconds = time_call(one.call, deadline)
-        except Exception as error:  # Whatever a foreign operator raises on made-up numbers, the profile knows a price.
+        except Exception as error:  # A custom operator may raise anything on random numbers; the profile prices it.
             failed.add(one.key)
             if one.key not in best:
                 _leave(left, str(one.call.target), error)

@@ -1,0 +1,65 @@
+"""What other rooms need of torch's private packages: errors that pass through Dynamo, settings, names of options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch._dynamo
+import torch._functorch.config as functorch_config
+import torch._inductor
+from torch._dynamo.exc import ShortenTraceback, TorchDynamoException
+
+DynamoError = TorchDynamoException
+"""Base class of everything that Dynamo raises."""
+
+
+class AutockptError(ShortenTraceback):
+    """Everything that autockpt raises on purpose.
+
+    Dynamo wraps whatever a backend raises into `BackendCompilerFailed`, except its own `ShortenTraceback`. A user who
+    catches `autockpt.BudgetError` around a compiled step must get that, so autockpt's errors are subclasses of it.
+    """
+
+    # The module that users import it from; this is what a traceback prints and what pickle looks up.
+    __module__ = "autockpt.errors"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, first_useful_frame=None)
+        self.message = message
+
+    def __str__(self) -> str:
+        """Without the hints for debugging Dynamo that Dynamo appends to `args`."""
+        return self.message
+
+
+def reset_dynamo() -> None:
+    """Forget all compiled code, so that the next call compiles again."""
+    torch._dynamo.reset()
+
+
+def inductor_options() -> list[str]:
+    """Names that `torch.compile(..., options={...})` accepts with Inductor."""
+    return torch._inductor.list_options()
+
+
+def inductor_modes() -> dict[str, Any]:
+    """Names that `torch.compile(..., mode=...)` accepts, each with the options that it sets."""
+    return torch._inductor.list_mode_options()
+
+
+@contextmanager
+def torch_budget(fraction: float) -> Iterator[None]:
+    """`activation_memory_budget` of torch's own partitioner. Dynamo does not guard on it: compile inside the block."""
+    with functorch_config.patch(activation_memory_budget=fraction):
+        yield
+
+
+@contextmanager
+def torch_partition_defaults() -> Iterator[None]:
+    """Torch's own partition at its default settings, whatever the user set: decided on each rank alone, without
+    aggressive recomputation, which would draw random numbers again."""
+    settings = {"activation_memory_budget": 1.0, "aggressive_recomputation": False, "_sync_decision_cross_ranks": False}
+    with functorch_config.patch(settings):
+        yield
