@@ -59,6 +59,27 @@ def chain(length: int, **traits: Iterable[Trait]) -> JointGraph:
     return joint(values, ["loss"], [gradient])
 
 
+def hills(count: int, operators: tuple[str, ...] = ("mm",)) -> JointGraph:
+    """x -> stem -> n0 -> w0 -> n1 -> w1 -> ... -> loss, stem and the w wide and the n narrow, and back through both."""
+    values = [
+        value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT),
+        value("stem", "x", nbytes=5 * UNIT),
+        value("n0", "stem"),
+    ]
+    for number in range(count):
+        operator = operators[number % len(operators)]
+        values.append(value(f"w{number}", f"n{number}", nbytes=5 * UNIT, operator=f"aten.{operator}.default"))
+        values.append(value(f"n{number + 1}", f"w{number}"))
+    values.append(value("loss", f"n{count}", nbytes=1))
+    gradient = "t"
+    values.append(value(gradient, role=Role.TANGENT, kind=Kind.GRAPH_INPUT, nbytes=1))
+    for number in reversed(range(count)):
+        values.append(value(f"bw{number}", gradient, f"w{number}", role=Role.BACKWARD))
+        values.append(value(f"bn{number}", f"bw{number}", f"n{number}", role=Role.BACKWARD))
+        gradient = f"bn{number}"
+    return joint(values, ["loss"], [gradient])
+
+
 def problem(
     graph: JointGraph,
     seconds: Mapping[str, float] | None = None,

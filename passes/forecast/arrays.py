@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from autockpt.passes.graph import JointGraph, Kind, Value, is_heavy
+from autockpt.passes.graph import MATMULS, JointGraph, Kind, Value, is_heavy, packet_of
 from autockpt.passes.problem import Lowering, Problem, copied_views, is_channels_last, is_gathered, is_reshaped
 
 VIEW, POINTWISE, REDUCTION, EXTERN, PART = range(5)
@@ -16,8 +16,6 @@ _CODES = {
     Kind.PART: PART,
 }
 
-
-_MATMULS = {"aten.mm.default", "aten.addmm.default", "aten.bmm.default", "aten.baddbmm.default"}
 
 _AS_STRIDED = "aten.as_strided.default"
 
@@ -117,7 +115,7 @@ def _absorbs(graph: JointGraph, value: Value, position: dict[str, int]) -> tuple
 
 def _is_movable(value: Value) -> bool:
     if value.kind is Kind.EXTERN:
-        return value.operator in _MATMULS
+        return packet_of(value.operator) in MATMULS
     return value.kind in (Kind.POINTWISE, Kind.REDUCTION) and value.operator != "aten.cat.default"
 
 

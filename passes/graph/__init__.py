@@ -1,16 +1,46 @@
-"""TODO"""
+"""The joint graph as frozen data, what is known of its operators, its fingerprint and its cut points. Imports only
+`cost_models`."""
 
 from autockpt.passes.graph.arrays import Booleans, Floats, Integers
-from autockpt.passes.graph.cut_points import Crossings, CutPoint, every_block, find_cut_points, narrow_moments
+from autockpt.passes.graph.cut_points import (
+    DEEP,
+    CutPoint,
+    ForwardLiveness,
+    block_boundaries,
+    find_cut_points,
+    local_minima,
+)
 from autockpt.passes.graph.fingerprint import Outline, difference, outline, role_of
 from autockpt.passes.graph.joint import JointGraph, Kind, Role, Source, Trait, Value
-from autockpt.passes.graph.operators import is_heavy, kind_of, moves_elements, packet_of, traits_of
+from autockpt.passes.graph.operators import (
+    ADDITION,
+    CONVOLUTION,
+    CONVOLUTION_BACKWARD,
+    INDEXING,
+    MATMULS,
+    RESHAPES,
+    TRANSPOSES,
+    is_heavy,
+    is_inexact_reduction,
+    kind_of,
+    moves_elements,
+    packet_of,
+    traits_of,
+)
 
 __all__ = [
+    "ADDITION",
+    "CONVOLUTION",
+    "CONVOLUTION_BACKWARD",
+    "DEEP",
+    "INDEXING",
+    "MATMULS",
+    "RESHAPES",
+    "TRANSPOSES",
     "Booleans",
-    "Crossings",
     "CutPoint",
     "Floats",
+    "ForwardLiveness",
     "Integers",
     "JointGraph",
     "Kind",
@@ -19,13 +49,14 @@ __all__ = [
     "Source",
     "Trait",
     "Value",
+    "block_boundaries",
     "difference",
-    "every_block",
     "find_cut_points",
     "is_heavy",
+    "is_inexact_reduction",
     "kind_of",
+    "local_minima",
     "moves_elements",
-    "narrow_moments",
     "outline",
     "packet_of",
     "role_of",

@@ -1,9 +1,9 @@
-"""A graph in one line for each value: enough to know it again, and to say where another one differs.
+"""A graph as one line of text per value: to recognize it later, and to say where another graph differs.
 
-Names, roles, operators, shapes and who reads whom. Not the lines of the model's source, which move without a change;
-not arguments that are no tensors, which change what is computed but not what may be saved; not the device, so that a
-plan made for a GPU that is not here is one for the GPU that is. No promise hangs on it: whatever the outline says, a
-plan is verified against the graph that it is to run.
+A line has name, role, operator, shape and inputs. It omits source lines, which move when the model does not change;
+arguments that are not tensors, which change what is computed but not what may be saved; and the device, so that a plan
+made with a fake GPU applies to a real one. A hash up to isomorphism (Weisfeiler-Lehman) would not do: plans refer to
+values by name. Correctness does not depend on it: a plan is verified against the graph that it is applied to.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from autockpt.passes.graph.joint import JointGraph, Role, Value
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _SHOWN = 100
-"""Characters of a line that are repeated in a sentence."""
+"""Characters of a line that a message quotes at most."""
 
 
 @dataclass(frozen=True)
 class Outline:
     values: tuple[str, ...]
-    """Name, role, operator, type and shape, inputs."""
+    """For each value: name, role, operator, dtype and shape, inputs."""
     forward_outputs: tuple[str, ...]
     backward_outputs: tuple[str, ...]
 
     @cached_property
     def structure(self) -> str:
-        """A hash of all of it."""
+        """SHA-256 of all lines, as hex digits."""
         lines = (*self.values, " ".join(self.forward_outputs), " ".join(self.backward_outputs))
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
     @cached_property
     def roles(self) -> Mapping[str, str]:
-        """Of every value by its name."""
+        """The role of every value, by name."""
         return dict(line.split(" ", 2)[:2] for line in self.values)
 
     def common(self, other: Outline) -> int:
-        """How many values are the same before the first that is not."""
+        """Number of leading values that are equal in both."""
         pairs = zip(self.values, other.values, strict=False)
         most = min(len(self.values), len(other.values))
         return next((number for number, (mine, theirs) in enumerate(pairs) if mine != theirs), most)
@@ -52,7 +52,7 @@ def outline(graph: JointGraph) -> Outline:
 
 
 def difference(one: Outline, other: Outline, here: str, there: str) -> str:
-    """Where two graphs part, in words."""
+    """A sentence that names the first difference of two outlines; `here` and `there` say whose they are."""
     counts = f"{len(one.values)} values in {here} and {len(other.values)} in {there}"
     pairs = zip_longest(one.values, other.values)
     for number, (mine, theirs) in enumerate(pairs, start=1):
@@ -64,13 +64,13 @@ def difference(one: Outline, other: Outline, here: str, there: str) -> str:
 
 
 def role_of(line: str) -> Role:
-    """Raises ValueError where this is no line of an outline."""
+    """The role in a line of an outline; raises ValueError for other text."""
     _, role, _ = line.split(" ", 2)
     return Role(role)
 
 
 def _line(value: Value) -> str:
-    # Where a Python function lies in memory is no part of it.
+    # The memory address in the repr of a Python function differs between processes.
     operator = _ADDRESS.sub("", value.operator)
     spec = value.spec
     shape = f"{spec.dtype}[{','.join(map(str, spec.shape))}]" if spec else "-"

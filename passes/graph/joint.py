@@ -1,4 +1,4 @@
-"""The joint forward-backward graph as frozen facts, keyed by the names of the fx nodes it was read from."""
+"""The joint forward-backward graph as frozen data, keyed by the names of the fx nodes it was read from."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from autockpt.cost_models import TensorSpec, Work
+
+if TYPE_CHECKING:
+    import networkx  # type: ignore[import-untyped]  # has no hints
 
 
 class Role(Enum):
@@ -16,7 +20,7 @@ class Role(Enum):
     INPUT = "input"
     TANGENT = "tangent"
     FORWARD = "forward"
-    """Computable without any tangent: what the forward makes, and what only the backward asks for."""
+    """Depends on no tangent: what the forward computes, and what only the backward needs of the same inputs."""
     BACKWARD = "backward"
 
     @property
@@ -25,30 +29,30 @@ class Role(Enum):
 
 
 class Kind(Enum):
-    """How an operation becomes memory."""
+    """How the result of an operation becomes memory."""
 
     GRAPH_INPUT = "graph input"
     VIEW = "view"
     """Shares the bytes of an input; no kernel."""
     PART = "part"
-    """One result of an operation with several; made by that operation's kernel."""
+    """One of several results of an operation (`getitem`); written by that operation's kernel."""
     POINTWISE = "pointwise"
-    """Fuses into what reads it."""
+    """A loop that fuses into its readers and need not be written to memory."""
     REDUCTION = "reduction"
-    """A loop that fuses with its neighbours but always writes its result: sums, concatenations, scatters."""
+    """A loop that fuses with others but always writes its result to memory: sums, concatenations, scatters."""
     EXTERN = "extern"
-    """A kernel of its own that reads and writes memory."""
+    """A kernel that fuses with nothing: matmuls, convolutions, attention, unknown operators."""
     SYMBOL = "symbol"
     """A number, not a tensor."""
 
     @property
     def runs(self) -> bool:
-        """Whether there is anything to do for it: a kernel, or a part of one."""
+        """Whether it is computed by a kernel, its own or one that it is fused into."""
         return self not in (Kind.GRAPH_INPUT, Kind.VIEW, Kind.PART, Kind.SYMBOL)
 
 
 class Trait(Enum):
-    """What a planner must know of an operation before it runs it twice."""
+    """Why an operation may or may not run twice, or only in one of the two passes."""
 
     RANDOM = "random"
     SEEDED = "drawn from a seed that is a value of the graph"
@@ -81,18 +85,20 @@ class Value:
     role: Role
     kind: Kind
     inputs: tuple[str, ...] = ()
-    """What it depends on, each once."""
+    """The values it depends on, each listed once."""
     operands: tuple[str, ...] = ()
-    """The tensors it is called with, in order, as often as they are given; empty where that is `inputs`."""
+    """The tensor arguments of the call in order, with repetitions; empty if that is `inputs`."""
     storage: str = ""
-    """The value whose bytes these are: its own name, or the base it is a view of; empty without bytes."""
+    """The value that owns its bytes: its own name, or the base it is a view of; empty without bytes."""
     spec: TensorSpec | None = None
     device: str = "cpu"
     traits: frozenset[Trait] = frozenset()
     index_map: str = ""
-    """How it moves elements to other places, a slice or a padding; empty where each stays where it is."""
+    """The operator and arguments that map its elements to those of its operand (slice, permute, pad); empty if each
+    element is computed from the element at the same place."""
     work: Work | None = None
-    """Where the shapes of its tensors do not tell it: an inner graph, a flag, a formula of the user's."""
+    """Where tensor shapes do not determine it: a subgraph, a flag such as `is_causal`, a formula that the user
+    registered. None where `work_of` finds it from shapes."""
     source: Source = field(default=Source(), compare=False)
 
     @property
@@ -103,7 +109,7 @@ class Value:
 @dataclass(frozen=True)
 class JointGraph:
     values: tuple[Value, ...]
-    """In an order in which they can be computed: givens, forward and backward interleaved as traced."""
+    """In topological order: graph inputs, forward and backward operations as traced."""
     bytes: Mapping[str, int]
     """Of every storage."""
     forward_outputs: tuple[str, ...]
@@ -122,25 +128,40 @@ class JointGraph:
         return {name: tuple(names) for name, names in readers.items()}
 
     @cached_property
+    def network(self) -> networkx.DiGraph:
+        """An edge from each value to each of its readers, for graph algorithms outside of planning (20 ms to build on
+        2,700 values, as long as several forecasts)."""
+        import networkx  # here: `import autockpt` does not load it
+
+        network = networkx.DiGraph()
+        network.add_nodes_from((value.name, {"operator": value.operator}) for value in self.values)
+        network.add_edges_from((name, value.name) for value in self.values for name in value.inputs)
+        return network
+
+    @cached_property
     def required_forward(self) -> frozenset[str]:
-        """What the forward must run whatever is saved: the cone of its outputs and of its side effects."""
+        """Values that the forward computes in every plan: ancestors of its outputs and of its mutations."""
         roots = [value.name for value in self.values if value.role is Role.FORWARD and Trait.MUTATES in value.traits]
         return self.cone([*self.forward_outputs, *roots])
 
     @cached_property
     def output_storages(self) -> frozenset[str]:
-        """Live through the backward whether it reads them or not."""
+        """Storages of the forward's outputs: live through the backward even if it does not read them."""
         return frozenset(self.by_name[name].storage for name in self.forward_outputs)
 
     @cached_property
     def backward_reads(self) -> frozenset[str]:
-        """Values without tangents that the backward reads directly, views followed no further."""
+        """Values not of the backward that backward operations read or the backward returns; views count as such."""
         reads = {name for value in self.values if value.role is Role.BACKWARD for name in value.inputs}
         reads.update(self.backward_outputs)
         return frozenset(name for name in reads if self.by_name[name].role not in (Role.BACKWARD, Role.TANGENT))
 
     def cone(self, roots: list[str]) -> frozenset[str]:
-        """Everything that these values are computed from, themselves included."""
+        """These values and all their ancestors.
+
+        Hot: a simulator calls it for every plan, with hundreds of saved values. `networkx.ancestors` takes one node, so
+        it would walk the graph once for each; this walks it once (0.7 ms on 2,700 values).
+        """
         seen: set[str] = set()
         stack = list(roots)
         while stack:
@@ -151,7 +172,7 @@ class JointGraph:
         return frozenset(seen)
 
     def is_read_by(self, name: str, kind: Kind, *roles: Role) -> bool:
-        """Whether such an operation reads this value, itself or through views; of these roles, or of any."""
+        """Whether an operation of this kind, and of one of these roles if any are named, reads it or a view of it."""
         for reader in (self.by_name[reader] for reader in self.readers[name]):
             if reader.kind is kind and (not roles or reader.role in roles):
                 return True
@@ -168,6 +189,6 @@ class JointGraph:
 
     @cached_property
     def graph_input_bytes(self) -> int:
-        """Parameters and inputs: live through the whole step."""
+        """Parameters and inputs."""
         owners = {v.storage for v in self.values if v.role in (Role.PARAMETER, Role.INPUT) and v.storage}
         return sum(self.bytes[owner] for owner in owners)

@@ -1,4 +1,7 @@
-"""Which operators Inductor turns into loops that fuse, and which may not be run a second time."""
+"""What is known of operators by their names: how Inductor lowers them, and which may not run twice.
+
+Lists hold overload packets (`aten.add`), so that they cover every overload (`aten.add.Tensor`, `aten.add.Scalar`).
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,59 @@ import torch
 from autockpt.passes.graph.joint import Kind, Trait
 
 
+def _names(prefix: str, words: str) -> frozenset[str]:
+    return frozenset(f"{prefix}.{word}" for word in words.split())
+
+
+# Pointwise in Inductor although torch does not tag them so: index arithmetic, fills, conversions.
+_POINTWISE = _names(
+    "aten",
+    "clone copy expand full full_like zeros zeros_like ones ones_like empty_like scalar_tensor arange where "
+    "constant_pad_nd gather index embedding slice_scatter select_scatter as_strided_scatter masked_fill "
+    "_to_copy fill lift_fresh_copy flip repeat upsample_nearest2d reflection_pad2d _unsafe_index "
+    "_unsafe_masked_index triu tril",
+) | _names("prims", "convert_element_type iota inductor_random inductor_randint inductor_lookup_seed")
+
+# Floating-point results depend on the order of accumulation, and that on what the loop is fused with.
+_INEXACT_REDUCTIONS = _names(
+    "aten", "sum mean var var_mean std std_mean prod logsumexp norm linalg_vector_norm"
+) | _names("prims", "var sum fma_sum")
+_EXACT_REDUCTIONS = _names("aten", "amax amin any all argmax argmin") | _names("prims", "xor_sum")
+_REDUCTIONS = _INEXACT_REDUCTIONS | _EXACT_REDUCTIONS
+
+# Loops that write into a buffer of their own, piece by piece or at computed indices.
+_WRITERS = _names(
+    "aten",
+    "cat stack index_put _unsafe_index_put _unsafe_masked_index_put_accumulate scatter scatter_add scatter_reduce "
+    "index_add avg_pool2d avg_pool2d_backward max_pool2d_with_indices max_pool2d_with_indices_backward",
+) | _names("prims", "_low_memory_max_pool_with_offsets _low_memory_max_pool_offsets_to_indices")
+
+_SEEDS = _names("prims", "inductor_seed inductor_seeds inductor_lookup_seed")
+_SEEDED = _names("prims", "inductor_random inductor_randint")
+_COLLECTIVE_NAMESPACES = ("_c10d_functional", "c10d_functional", "_dtensor")
+_HEAVY = _names("aten", "exp log log10 log1p log2 sigmoid tanh")
+
+# Their result's elements come from other places of the operand, so a reader of the result and the loop that wrote the
+# operand do not share a loop.
+_MOVERS = _names(
+    "aten",
+    "slice select permute transpose t as_strided diagonal unfold split split_with_sizes constant_pad_nd flip roll "
+    "repeat gather index embedding slice_scatter select_scatter as_strided_scatter upsample_nearest2d reflection_pad2d "
+    "_unsafe_index _unsafe_masked_index",
+)
+
+MATMULS = _names("aten", "mm addmm bmm baddbmm")
+CONVOLUTION, CONVOLUTION_BACKWARD = "aten.convolution", "aten.convolution_backward"
+RESHAPES = frozenset({"aten.view.default", "aten._unsafe_view.default", "aten.reshape.default"})
+"""Overloads: `aten.view.dtype` reinterprets bytes and does not reshape."""
+TRANSPOSES = _names("aten", "permute transpose")
+INDEXING = _names("aten", "index _unsafe_index")
+ADDITION = "aten.add.Tensor"
+
+
 @cache
 def kind_of(target: Any) -> Kind:
-    """How the result of a call becomes memory, views aside: those are told by the bytes they share."""
+    """How the result of a call becomes memory. Views are not told from here but from the storage they share."""
     packet = packet_of(target)
     if packet in _REDUCTIONS or packet in _WRITERS:
         return Kind.REDUCTION
@@ -34,7 +87,7 @@ def traits_of(target: Any) -> frozenset[Trait]:
         traits.add(Trait.RANDOM)
     if isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable:
         traits.add(Trait.MUTATES)
-    if getattr(target, "namespace", "") in ("_c10d_functional", "c10d_functional", "_dtensor"):
+    if getattr(target, "namespace", "") in _COLLECTIVE_NAMESPACES:
         traits.add(Trait.COLLECTIVE)
     if isinstance(target, torch._ops.HigherOrderOperator):
         traits.add(Trait.EFFECT if str(target) == "with_effects" else Trait.OPAQUE)
@@ -43,45 +96,12 @@ def traits_of(target: Any) -> frozenset[Trait]:
 
 @cache
 def packet_of(target: Any) -> str:
-    """`aten.add.Tensor` -> `aten.add`."""
+    """`aten.add.Tensor` -> `aten.add`, of an operator or of its name."""
     if isinstance(target, torch._ops.OpOverload):
         return str(target.overloadpacket)
+    if isinstance(target, str):
+        return target.rpartition(".")[0] if target.count(".") > 1 else target
     return "getitem" if target is operator.getitem else str(target)
-
-
-def _names(prefix: str, words: str) -> set[str]:
-    return {f"{prefix}.{word}" for word in words.split()}
-
-
-# Pointwise for Inductor though torch does not tag them so: index arithmetic, fills, conversions.
-_POINTWISE = _names(
-    "aten",
-    "clone copy expand full full_like zeros zeros_like ones ones_like empty_like scalar_tensor arange where "
-    "constant_pad_nd gather index embedding slice_scatter select_scatter as_strided_scatter masked_fill "
-    "_to_copy fill lift_fresh_copy flip repeat upsample_nearest2d reflection_pad2d _unsafe_index "
-    "_unsafe_masked_index triu tril",
-) | _names("prims", "convert_element_type iota inductor_random inductor_randint inductor_lookup_seed")
-_REDUCTIONS = _names(
-    "aten", "sum mean amax amin var var_mean std prod any all argmax argmin logsumexp norm linalg_vector_norm"
-) | _names("prims", "var sum xor_sum fma_sum")
-# Loops that write into a buffer of their own, piece by piece or wherever an index says.
-_WRITERS = _names(
-    "aten",
-    "cat stack index_put _unsafe_index_put _unsafe_masked_index_put_accumulate scatter scatter_add scatter_reduce "
-    "index_add avg_pool2d avg_pool2d_backward max_pool2d_with_indices max_pool2d_with_indices_backward",
-) | _names("prims", "_low_memory_max_pool_with_offsets _low_memory_max_pool_offsets_to_indices")
-_SEEDS = _names("prims", "inductor_seed inductor_seeds inductor_lookup_seed")
-_SEEDED = _names("prims", "inductor_random inductor_randint")
-_HEAVY = _names("aten", "exp log log10 log1p log2 sigmoid tanh")
-
-
-# A loop that reads through one of these cannot share its loop with the one that wrote.
-_MOVERS = _names(
-    "aten",
-    "slice select permute transpose t as_strided diagonal unfold split split_with_sizes constant_pad_nd flip roll "
-    "repeat gather index embedding slice_scatter select_scatter as_strided_scatter upsample_nearest2d reflection_pad2d "
-    "_unsafe_index _unsafe_masked_index",
-)
 
 
 @cache
@@ -91,5 +111,10 @@ def moves_elements(target: Any) -> bool:
 
 
 def is_heavy(operator: str) -> bool:
-    """Inductor writes these to memory on the CPU rather than compute them once for each reader."""
-    return operator.rpartition(".")[0] in _HEAVY
+    """Whether Inductor on the CPU writes its result to memory rather than compute it once for each reader."""
+    return packet_of(operator) in _HEAVY
+
+
+def is_inexact_reduction(operator: str) -> bool:
+    """Whether the last bits of its result depend on the order of accumulation."""
+    return packet_of(operator) in _INEXACT_REDUCTIONS

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import isqrt
 
 from autockpt.passes.forecast import Simulator
-from autockpt.passes.graph import CutPoint, JointGraph, Role, every_block, find_cut_points
+from autockpt.passes.graph import DEEP, CutPoint, JointGraph, Role, block_boundaries, find_cut_points
 from autockpt.passes.planners.schedule import Scheduler, completed, keeping, orders
 from autockpt.passes.problem import Plan, Problem, verify
 
@@ -50,22 +50,26 @@ def recompute_everything(problem: Problem) -> Iterator[Plan]:
 
 
 def save_cut_points(problem: Problem) -> Iterator[Plan]:
-    return keeping(problem, _crossing(find_cut_points(problem.graph)))
+    return keeping(problem, _crossing(find_cut_points(problem.graph, DEEP)))
 
 
 def save_blocks(problem: Problem) -> Iterator[Plan]:
     """What torch.utils.checkpoint around every block keeps."""
-    return keeping(problem, _crossing(every_block(find_cut_points(problem.graph))))
+    return keeping(problem, _crossing(_blocks(problem.graph)))
 
 
 def square_root(problem: Problem) -> Iterator[Plan]:
     """Segments of as many blocks as there are segments, each computed again as a whole (Chen 2016)."""
     graph = problem.graph
-    blocks = every_block(find_cut_points(graph))
+    blocks = _blocks(graph)
     borders = blocks[:: max(isqrt(len(blocks)), 1)]
     saved = completed(problem, _crossing(borders))
     for order in orders(graph):
         yield Scheduler(graph, list(_in_segments(graph, saved, borders, order)))(saved)
+
+
+def _blocks(graph: JointGraph) -> tuple[CutPoint, ...]:
+    return block_boundaries(graph, find_cut_points(graph, DEEP))
 
 
 def _crossing(cut_points: Iterable[CutPoint]) -> frozenset[str]:

@@ -17,7 +17,7 @@ from math import sqrt
 
 from autockpt.passes.graph import JointGraph, Role
 from autockpt.passes.planners.schedule import completed
-from autockpt.passes.problem import Problem, saved_cut_points
+from autockpt.passes.problem import Problem, savable_cut_points
 
 _COUNTS = 8
 """How many numbers of saved cut_points are tried, evenly in the logarithm."""
@@ -39,7 +39,8 @@ class Nest:
 
 def nests(problem: Problem, fastest: frozenset[str], lowest_cut: frozenset[str]) -> Iterator[Nest]:
     """Every so many cut_points saved, one of two kinds of durable values between them, the fastest plan after a border."""
-    crossing, width = saved_cut_points(problem)
+    cut_points = savable_cut_points(problem)
+    crossing, width = [point.crossing for point in cut_points], [point.nbytes for point in cut_points]
     every = _union(crossing)
     in_order = [value.name for value in problem.graph.values if value.name in every]
     made: set[Nest] = set()

@@ -1,6 +1,7 @@
-"""TODO"""
+"""The planning problem of a joint graph (costs, constraints, bounds) and plans for it. Imports `graph` and
+`cost_models` only."""
 
-from autockpt.passes.problem.cut_points import cut_point_values, saved_cut_points
+from autockpt.passes.problem.cut_points import cut_point_values, savable_cut_points
 from autockpt.passes.problem.gc import gc_paused
 from autockpt.passes.problem.layout import copied_bytes, copied_views, is_channels_last, is_gathered, is_reshaped
 from autockpt.passes.problem.must_save import find_must_save
@@ -17,7 +18,7 @@ from autockpt.passes.problem.plan import (
 )
 from autockpt.passes.problem.price import find_workspaces, price, work_of_value
 from autockpt.passes.problem.unavoidable import boundary_bytes, unavoidable_bytes
-from autockpt.passes.problem.verify import BrokenPlan, refuse, verify
+from autockpt.passes.problem.verify import BrokenPlan, require_none, verify
 
 __all__ = [
     "CHECKED_MARGIN",
@@ -41,8 +42,8 @@ __all__ = [
     "is_gathered",
     "is_reshaped",
     "price",
-    "refuse",
-    "saved_cut_points",
+    "require_none",
+    "savable_cut_points",
     "unavoidable_bytes",
     "verify",
     "work_of_value",

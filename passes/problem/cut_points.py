@@ -1,27 +1,30 @@
-"""Sets of values that may be saved together at a cut point of the forward."""
+"""Cut points of the forward at which a plan may save everything that crosses."""
 
 from __future__ import annotations
 
-from autockpt.passes.graph import Crossings, narrow_moments
+from autockpt.passes.graph import CutPoint, ForwardLiveness, local_minima
 from autockpt.passes.problem.plan import Problem
 
-_FEW, _MANY = 4, 64
-"""Valleys below which a graph has none to speak of; moments that then stand for all."""
+_FEW = 4
+"""With fewer local minima than this, a graph is treated as one without blocks."""
+_MANY = 64
+"""Cut points of a graph without blocks, at most about this many."""
+
+
+def savable_cut_points(problem: Problem) -> tuple[CutPoint, ...]:
+    """Local minima of the forward's live bytes whose crossing storages may all be saved.
+
+    A graph with hardly any minima, a plain chain or one in which all features stay in use to the end, gets evenly
+    spaced moments instead.
+    """
+    liveness = ForwardLiveness(problem.graph)
+    moments = local_minima(liveness.nbytes.tolist())
+    if len(moments) < _FEW:
+        step = max(len(liveness.operations) // _MANY, 1)
+        moments = [moment for moment, value in enumerate(liveness.operations) if value.owns_bytes][::step]
+    return tuple(point for point in liveness.cut_points(moments) if not point.crossing & problem.unsavable)
 
 
 def cut_point_values(problem: Problem) -> frozenset[str]:
-    """All that crosses some cut_point."""
-    return frozenset().union(*saved_cut_points(problem)[0])
-
-
-def saved_cut_points(problem: Problem) -> tuple[list[frozenset[str]], list[int]]:
-    """What crosses each cut_point, and its bytes. A graph without valleys, a plain chain or one whose features all stay in
-    use, has a cut_point everywhere."""
-    crossings = Crossings(problem.graph)
-    moments = narrow_moments(crossings.nbytes.tolist())
-    if len(moments) < _FEW:
-        step = max(len(crossings.sequence) // _MANY, 1)
-        moments = [m for m, value in enumerate(crossings.sequence) if value.owns_bytes][::step]
-    found = crossings.at(moments)
-    saved = [m for m in moments if found[m] and not found[m] & problem.unsavable]
-    return [found[m] for m in saved], [int(crossings.nbytes[m]) for m in saved]
+    """All values that cross some savable cut point."""
+    return frozenset().union(*(point.crossing for point in savable_cut_points(problem)))

@@ -1,4 +1,5 @@
-"""Without the garbage collector: planning makes many objects and no cycles, and to look for some takes most of it."""
+"""Planning without Python's cyclic garbage collector: it creates many objects and no cycles, and scanning them for
+cycles took most of the planning time."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
+    """The collector is off inside, and on again afterwards if it was on before."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,8 +1,9 @@
-"""How far a plan may be from the best: its overhead beside two bounds on it.
+"""The optimality gap: how much slower a plan may be than the fastest plan within its budget.
 
-Overhead is measured from the fastest plan without a budget. The one bound holds for every plan there is, the other for
-those of the interval program's class: the forward runs once, what is recomputed runs once more and is held to its last use.
-A plan that recomputes more than once may be faster than its class's bound; the gap is then nothing.
+Overhead is the time a plan takes beyond the fastest plan without a budget. It is compared with two lower bounds. The
+first holds for every plan. The second holds for the class of the interval program: the forward runs once, and what is
+recomputed runs once more and is held until its last use. A plan that recomputes something more than once may be faster
+than the bound of the class; its gap to the class is then zero.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ from dataclasses import dataclass
 class Gap:
     overhead_seconds: float
     bound_seconds: float
-    """No plan within the budget has less overhead."""
+    """Least overhead of any plan within the budget, or less."""
     class_bound_seconds: float
-    """No plan of the interval program's class has."""
+    """Least overhead of any plan of the interval program's class within the budget, or less."""
     step_seconds: float
     """Of this plan."""
 
     @property
     def of_step(self) -> float:
+        """Seconds above the bound, as a share of the step; at least zero. The others likewise."""
         return self._share(self.overhead_seconds - self.bound_seconds, self.step_seconds)
 
     @property

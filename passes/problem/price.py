@@ -1,4 +1,4 @@
-"""Seconds per value: what it costs to compute it once more in the backward."""
+"""Seconds and scratch bytes of every operation of a graph, from the cost models."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 from autockpt.cost_models import DeviceProfile, TensorSpec, Work, seconds_of, work_of, workspace_bytes
 from autockpt.cost_models.memory import cuda_workspace_bytes
 from autockpt.cost_models.roofline import arithmetic_seconds
-from autockpt.passes.graph import JointGraph, Kind, Value
+from autockpt.passes.graph import TRANSPOSES, JointGraph, Kind, Value, packet_of
 from autockpt.passes.problem.plan import Lowering
 
 Specs = tuple[TensorSpec, ...]
@@ -17,7 +17,7 @@ Specs = tuple[TensorSpec, ...]
 def price(
     graph: JointGraph, device: DeviceProfile, lowering: Lowering, measured: Mapping[str, float] | None = None
 ) -> Mapping[str, float]:
-    """Seconds of every value, the backward's own operations included; those that somebody timed as they were timed."""
+    """Seconds of one run of every value's operation, as `measured` where it says so."""
     priced = {value.name: _seconds(graph, value, device, lowering) for value in graph.values}
     return priced | dict(measured or {})
 
@@ -28,8 +28,8 @@ def _seconds(graph: JointGraph, value: Value, device: DeviceProfile, lowering: L
     work = work_of_value(graph, value)
     if lowering is Lowering.EAGER or value.kind is not Kind.POINTWISE:
         return seconds_of(work, device)
-    # Fused into what reads it, a pointwise operation adds its arithmetic; a kernel that cannot fuse it in needs it
-    # written first.
+    # Fused into its readers, a pointwise operation costs its arithmetic. For a reader that cannot fuse it has to be
+    # written to memory first, by a kernel of its own.
     seconds = arithmetic_seconds(work, device)
     if graph.is_read_by(value.name, Kind.EXTERN):
         seconds += graph.bytes_of(value.name) / device.bytes_per_second + device.launch_seconds
@@ -37,20 +37,22 @@ def _seconds(graph: JointGraph, value: Value, device: DeviceProfile, lowering: L
 
 
 def work_of_value(graph: JointGraph, value: Value) -> Work:
+    """Arithmetic and traffic of a value's operation; sympy expressions where the graph's sizes are."""
     if value.work is not None:
         return value.work
-    inputs, outputs = specs_around(graph, value)
+    inputs, outputs = specs_of_call(graph, value)
     elementwise = value.kind in (Kind.POINTWISE, Kind.REDUCTION)
-    return _work(value.operator, inputs, outputs, elementwise)
+    return _cached_work(value.operator, inputs, outputs, elementwise)
 
 
 @lru_cache(maxsize=2**14)
-def _work(operator: str, inputs: Specs, outputs: Specs, elementwise: bool) -> Work:
-    """Layers repeat, and so do the shapes of what they run."""
+def _cached_work(operator: str, inputs: Specs, outputs: Specs, elementwise: bool) -> Work:
+    """The layers of a model run the same operators on the same shapes."""
     return work_of(operator, inputs, outputs, elementwise=elementwise)
 
 
-def specs_around(graph: JointGraph, value: Value) -> tuple[Specs, Specs]:
+def specs_of_call(graph: JointGraph, value: Value) -> tuple[Specs, Specs]:
+    """Shapes of the tensors that an operation reads and of those that it returns."""
     inputs = [graph.by_name[name].spec for name in value.operands or value.inputs]
     parts = [graph.by_name[name] for name in graph.readers[value.name]]
     outputs = [part.spec for part in parts if part.kind is Kind.PART] or [value.spec]
@@ -58,16 +60,16 @@ def specs_around(graph: JointGraph, value: Value) -> tuple[Specs, Specs]:
 
 
 def find_workspaces(graph: JointGraph, threads: int) -> Mapping[str, int]:
-    """Scratch bytes of every operation that has some."""
+    """Scratch bytes that an operation allocates and frees while it runs, of all operations that need some."""
     running = (value for value in graph.values if value.kind is Kind.EXTERN and value.inputs)
-    found = {value.name: _scratch(graph, value, threads) for value in running}
-    return {name: scratch for name, scratch in found.items() if scratch}
+    found = {value.name: _scratch_bytes(graph, value, threads) for value in running}
+    return {name: nbytes for name, nbytes in found.items() if nbytes}
 
 
-def _scratch(graph: JointGraph, value: Value, threads: int) -> int:
-    inputs, _ = specs_around(graph, value)
+def _scratch_bytes(graph: JointGraph, value: Value, threads: int) -> int:
+    inputs, _ = specs_of_call(graph, value)
     if value.device != "cpu":
         return cuda_workspace_bytes(value.operator, inputs)
     first = graph.by_name[value.inputs[0]]
-    merged = first.operator.startswith(("aten.permute.", "aten.transpose."))
-    return workspace_bytes(value.operator, inputs, threads, heads_merged=merged)
+    heads_merged = packet_of(first.operator) in TRANSPOSES
+    return workspace_bytes(value.operator, inputs, threads, heads_merged=heads_merged)

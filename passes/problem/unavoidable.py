@@ -1,8 +1,9 @@
-"""Bytes that live at each moment in every plan, whatever is saved and whatever is fused.
+"""Lower bounds on the bytes that are live at each moment, in every plan.
 
-Parameters, inputs and what the lowering copies; the forward's outputs and the tangents from the turning point on;
-every gradient from the moment it is made; and beside them, while a kernel that cannot fuse runs in the backward, what
-it reads and what it writes. A matmul that may be merged into a later sum is left out: it may not run where it stands.
+Always: parameters, inputs and the copies that the lowering makes. From the boundary on: the forward's outputs and the
+tangents. From where it is computed: each gradient that the backward returns. While a kernel that cannot fuse runs in
+the backward: what it reads and writes. A matmul that Inductor may merge with a following addition is not counted, since
+it may run later than where the graph has it.
 """
 
 from __future__ import annotations
@@ -11,43 +12,41 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from autockpt.passes.graph import Floats, JointGraph, Kind, Role, Value
+from autockpt.passes.graph import ADDITION, Floats, JointGraph, Kind, Role, Value
 from autockpt.passes.problem.plan import Problem
 
 
 def boundary_bytes(problem: Problem) -> int:
-    """At the turning point, besides what is saved."""
+    """Live at the boundary between forward and backward in every plan, saved activations not included."""
     graph = problem.graph
-    outputs = graph.output_storages
     tangents = {value.storage for value in graph.values if value.role is Role.TANGENT}
-    made = {
-        name for name in outputs | tangents if name and graph.by_name[name].role not in (Role.PARAMETER, Role.INPUT)
-    }
-    return graph.graph_input_bytes + problem.extra_static_bytes + sum(graph.bytes.get(name, 0) for name in made)
+    storages = (graph.output_storages | tangents) - {""}
+    created = {name for name in storages if graph.by_name[name].role not in (Role.PARAMETER, Role.INPUT)}
+    return problem.static_bytes + sum(graph.bytes.get(name, 0) for name in created)
 
 
-def unavoidable_bytes(problem: Problem, moment: Mapping[str, int], turn: int, moments: int) -> Floats:
+def unavoidable_bytes(problem: Problem, moment: Mapping[str, int], boundary: int, moments: int) -> Floats:
+    """For each of so many moments. `moment` says when each operation runs, `boundary` is the first of the backward."""
     graph = problem.graph
-    live = np.full(moments, float(graph.graph_input_bytes + problem.extra_static_bytes))
-    live[turn:] = boundary_bytes(problem)
-    gradients = {graph.by_name[name].storage for name in graph.backward_outputs}
-    gradients = {name for name in gradients if name and graph.by_name[name].role is Role.BACKWARD and name in moment}
+    live = np.full(moments, float(problem.static_bytes))
+    live[boundary:] = boundary_bytes(problem)
+    gradients = {graph.by_name[name].storage for name in graph.backward_outputs} - {""}
+    gradients = {name for name in gradients if graph.by_name[name].role is Role.BACKWARD and name in moment}
     for name in gradients:
         live[moment[name] :] += graph.bytes[name]
     for value in graph.values:
         if value.role is Role.BACKWARD and value.kind is Kind.EXTERN and value.name in moment:
-            live[moment[value.name]] += _around(graph, value, gradients)
+            live[moment[value.name]] += _operand_bytes(graph, value, gradients)
     return live
 
 
-def _around(graph: JointGraph, value: Value, counted: set[str]) -> int:
-    """What a kernel reads and writes, without what is counted already; nothing for one that may run elsewhere."""
-    if any(graph.by_name[reader].operator == "aten.add.Tensor" for reader in graph.readers[value.name]):
+def _operand_bytes(graph: JointGraph, value: Value, gradients: set[str]) -> int:
+    """Read or written by a kernel and not counted otherwise; none for a matmul that may be merged with an addition."""
+    readers = [graph.by_name[name] for name in graph.readers[value.name]]
+    if any(reader.operator == ADDITION for reader in readers):
         return 0
-    parts = [graph.by_name[name] for name in graph.readers[value.name] if graph.by_name[name].kind is Kind.PART]
-    around = [value, *parts, *(graph.by_name[name] for name in value.inputs)]
-    storages = {
-        found.storage for found in around if found.storage and not graph.by_name[found.storage].role.is_graph_input
-    }
-    outputs = graph.output_storages
-    return sum(graph.bytes.get(name, 0) for name in storages - counted - outputs)
+    parts = [reader for reader in readers if reader.kind is Kind.PART]
+    operands = [value, *parts, *(graph.by_name[name] for name in value.inputs)]
+    storages = {operand.storage for operand in operands} - {""}
+    computed = {name for name in storages if not graph.by_name[name].role.is_graph_input}
+    return sum(graph.bytes.get(name, 0) for name in computed - gradients - graph.output_storages)

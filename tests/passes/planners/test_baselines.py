@@ -3,38 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from graphs import UNIT, chain, joint, problem, random_problem, value
+from graphs import chain, hills, joint, problem, random_problem, value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autockpt.passes.forecast.simulator import Simulator
-from autockpt.passes.graph.cut_points import every_block, find_cut_points
-from autockpt.passes.graph.joint import JointGraph, Kind, Role, Trait
+from autockpt.passes.graph.joint import Kind, Role, Trait
 from autockpt.passes.planners.baselines import BASELINES, find_baselines, save_blocks, save_cut_points, square_root
 from autockpt.passes.planners.schedule import keeping
 from autockpt.passes.problem.plan import Plan, Problem
 from autockpt.passes.problem.verify import verify
-
-
-def hills(count: int, operators: tuple[str, ...] = ("mm",)) -> JointGraph:
-    """x -> n0 -> w0 -> n1 -> w1 -> ... -> loss, the w wide and the n narrow, and back through both."""
-    values = [value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT), value("n0", "x")]
-    for number in range(count):
-        operator = operators[number % len(operators)]
-        values.append(value(f"w{number}", f"n{number}", nbytes=5 * UNIT, operator=f"aten.{operator}.default"))
-        values.append(value(f"n{number + 1}", f"w{number}"))
-    values.append(value("loss", f"n{count}", nbytes=1))
-    gradient = "t"
-    values.append(value(gradient, role=Role.TANGENT, kind=Kind.GRAPH_INPUT, nbytes=1))
-    for number in reversed(range(count)):
-        values.append(value(f"bw{number}", gradient, f"w{number}", role=Role.BACKWARD))
-        values.append(value(f"bn{number}", f"bw{number}", f"n{number}", role=Role.BACKWARD))
-        gradient = f"bn{number}"
-    return joint(values, ["loss"], [gradient])
-
-
-def named(graph: JointGraph) -> list[str]:
-    return [graph.values[cut_point.position].name for cut_point in find_cut_points(graph)]
 
 
 def saved(asked: Problem, name: str) -> frozenset[str]:
@@ -61,11 +39,7 @@ def test_who_recomputes_everything_keeps_what_is_pinned() -> None:
     assert saved(asked, "recompute everything") == {"w1"}
 
 
-def test_the_forward_is_narrow_between_its_hills() -> None:
-    assert named(hills(4)) == ["n0", "n1", "n2", "n3"]
-
-
-def test_a_waist_that_the_backward_has_no_use_for_is_not_kept() -> None:
+def test_a_cut_point_that_the_backward_has_no_use_for_is_not_saved() -> None:
     graph = hills(4)
     values = [v for v in graph.values if v.name not in ("bw0", "bn0")]
     short = joint(values, graph.forward_outputs, ["bn1"])
@@ -73,37 +47,9 @@ def test_a_waist_that_the_backward_has_no_use_for_is_not_kept() -> None:
     assert plan.saved == {"n1", "n2", "n3"}
 
 
-def test_an_operation_with_several_results_is_not_narrow_before_they_are_taken_out() -> None:
-    values = [
-        value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT),
-        value("wide", "x", nbytes=5 * UNIT),
-        value("several", "wide", storage="", operator="aten.attention.default"),
-        value("part", "several", kind=Kind.PART, nbytes=5 * UNIT, operator="getitem"),
-        value("narrow", "part"),
-        value("wider", "narrow", nbytes=5 * UNIT),
-        value("loss", "wider", nbytes=1),
-    ]
-    assert named(joint(values, ["loss"], [])) == ["narrow"]
-
-
-def test_of_equally_narrow_moments_the_residual_counts() -> None:
-    values = [
-        value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT),
-        value("way", "x"),
-        value("residual", "way"),
-        value("hill", "residual", nbytes=5 * UNIT),
-        value("sum", "residual", "hill"),
-        value("loss", "sum", nbytes=1),
-    ]
-    assert named(joint(values, ["loss"], []))[0] == "residual"
-
-
-def test_a_block_that_is_narrow_inside_is_one_block() -> None:
-    graph = hills(6, operators=("attention", "mm"))
-    blocks = every_block(find_cut_points(graph))
-    assert [graph.values[cut_point.position].name for cut_point in blocks] == ["n0", "n2", "n4"]
-    (plan, *_) = save_blocks(problem(graph))
-    assert plan.saved == {"n0", "n2", "n4"}
+def test_a_block_with_a_cut_point_inside_is_one_block() -> None:
+    (plan, *_) = save_blocks(problem(hills(6, operators=("attention", "mm"))))
+    assert plan.saved == {"n1", "n3", "n5"}
 
 
 def test_the_square_root_keeps_about_as_many_borders_as_blocks_lie_between_them() -> None:
@@ -131,6 +77,6 @@ def test_what_may_not_be_kept_is_kept_as_what_it_is_made_from() -> None:
 
 
 @pytest.mark.parametrize("name", BASELINES)
-def test_a_network_without_waists_has_all_baselines_too(name: str) -> None:
+def test_a_network_without_cut_points_has_all_baselines_too(name: str) -> None:
     plans = list(BASELINES[name](problem(chain(1))))
     assert all(isinstance(plan, Plan) for plan in plans)

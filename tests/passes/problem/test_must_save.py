@@ -1,0 +1,68 @@
+"""Which values may not be recomputed, each for a reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from graphs import joint, value
+
+from autockpt.passes.graph.joint import JointGraph, Kind, Role, Trait
+from autockpt.passes.problem.must_save import find_must_save
+from autockpt.passes.problem.plan import Lowering
+
+
+def on(device: str, trait: Trait) -> JointGraph:
+    moved = replace(value("f", traits=[trait]), device=device)
+    return JointGraph((moved,), {"f": 1}, ("f",), ())
+
+
+@pytest.mark.parametrize(
+    ("trait", "words"),
+    [
+        (Trait.RANDOM, "draw again"),
+        (Trait.SEED, "seed"),
+        (Trait.MUTATES, "only once"),
+        (Trait.STALE, "new value"),
+        (Trait.COLLECTIVE, "rank"),
+        (Trait.EFFECT, "side effect"),
+        (Trait.OPAQUE, "higher-order"),
+        (Trait.MUST_SAVE, "MUST_SAVE"),
+    ],
+)
+def test_every_must_save_value_has_its_reason(trait: Trait, words: str) -> None:
+    assert words in find_must_save(on("cpu", trait), Lowering.INDUCTOR)["f"]
+
+
+def test_numbers_from_a_saved_seed_may_be_drawn_again_only_by_the_cpu_kernels_of_inductor() -> None:
+    assert not find_must_save(on("cpu", Trait.SEEDED), Lowering.INDUCTOR)
+    assert "other numbers" in find_must_save(on("cuda", Trait.SEEDED), Lowering.INDUCTOR)["f"]
+    assert find_must_save(on("cpu", Trait.SEEDED), Lowering.EAGER)
+
+
+def running(operator: str) -> JointGraph:
+    start = value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT)
+    return joint([start, value("s", "x", operator=operator)], ["s"], [])
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        "aten.sum.dim_IntList",
+        "aten.mean.dim",
+        "aten.var_mean.correction",
+        "aten.std_mean.correction",
+        "aten.prod.dim_int",
+        "aten.logsumexp.default",
+        "aten.linalg_vector_norm.default",
+        "prims.fma_sum.default",
+    ],
+)
+def test_a_reduction_whose_last_bits_depend_on_the_order_is_saved_where_loops_are_fused(operator: str) -> None:
+    assert "another order" in find_must_save(running(operator), Lowering.INDUCTOR)["s"]
+    assert "s" not in find_must_save(running(operator), Lowering.EAGER)
+
+
+@pytest.mark.parametrize("operator", ["aten.amax.default", "aten.any.dim", "aten.argmax.default"])
+def test_a_reduction_that_is_the_same_in_any_order_may_be_recomputed(operator: str) -> None:
+    assert "s" not in find_must_save(running(operator), Lowering.INDUCTOR)
