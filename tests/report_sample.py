@@ -63,7 +63,7 @@ def sample_report() -> dict[str, Any]:
         "graphs": [graph],
         "breaks": [{"reason": "call to print(), a builtin that Dynamo does not trace", "count": 1}],
         "what_if": _what_if(peak, step, overhead),
-        "max_batch": {"batch": 35, "peak_bytes": 4078 * MIB, "next_bytes": 4191 * MIB},
+        "max_batch": {"batch": 35, "peak_bytes": 4078 * MIB, "next_bytes": 4191 * MIB, "stopped": ""},
         "estimated": {"aten.embedding_dense_backward.default": "the bytes it moves; it has no formula"},
     }
 

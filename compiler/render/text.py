@@ -105,11 +105,11 @@ def _largest_batch(report: Mapping[str, Any]) -> Text | None:
     found = report["max_batch"]
     if not found:
         return None
-    peak, following = format_size(found["peak_bytes"]), format_size(found["next_bytes"])
-    return Text(
-        f"The largest batch that fits is {found['batch']}, with a peak of {peak}; "
-        f"a batch of {found['batch'] + 1} needs {following}."
-    )
+    batch, peak, following = found["batch"], format_size(found["peak_bytes"]), found["next_bytes"]
+    if following is None:
+        return Text(f"A batch of {batch} fits, with a peak of {peak}; {found['stopped']}.")
+    more = f"a batch of {batch + 1} needs {format_size(following)}"
+    return Text(f"The largest batch that fits is {batch}, with a peak of {peak}; {more}.")
 
 
 def _list(title: str, lines: list[str]) -> RenderableType | None:

@@ -81,9 +81,10 @@ function showWhatIf() {
   const { what_if: rows, max_batch: most } = report;
   get("what-if-card").hidden = !rows.length && !most;
   if (most) {
-    const next = most.next_bytes ? `; a batch of ${most.batch + 1} needs ${size(most.next_bytes)}` : "";
-    get("max-batch").append("The largest batch that fits is ", element("b", {}, String(most.batch)));
-    get("max-batch").append(`, with a peak of ${size(most.peak_bytes)}${next}.`);
+    const limit = most.next_bytes === null ? most.stopped : `a batch of ${most.batch + 1} needs ${size(most.next_bytes)}`;
+    const batch = element("b", {}, String(most.batch));
+    get("max-batch").append(most.next_bytes === null ? "A batch that fits is " : "The largest batch that fits is ", batch);
+    get("max-batch").append(`, with a peak of ${size(most.peak_bytes)}; ${limit}.`);
     get("max-batch").hidden = false;
   }
   const cells = rows.map((row) => [

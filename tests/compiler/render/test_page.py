@@ -279,6 +279,14 @@ def test_what_does_not_fit_says_so(show: Show) -> None:
 
 
 @pytest.mark.browser
+def test_a_search_for_the_largest_batch_that_stopped_early_says_why(show: Show) -> None:
+    stopped = {"batch": 4096, "peak_bytes": 2**30, "next_bytes": None, "stopped": "memory does not grow with the batch"}
+    driver = show({**sample_report(), "max_batch": stopped})
+
+    assert text(driver, "#max-batch").endswith("is 4096, with a peak of 1.00 GiB; memory does not grow with the batch.")
+
+
+@pytest.mark.browser
 def test_a_baseline_that_is_faster_than_our_fastest_says_so(show: Show) -> None:
     report = sample_report()
     report["baselines"] = [{**report["baselines"][0], "step_seconds": 0.9 * report["fastest_seconds"]}]

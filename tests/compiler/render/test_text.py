@@ -87,6 +87,14 @@ def test_the_verdict_has_a_colour_in_a_terminal_and_needs_none(fits: bool, colou
     assert "\x1b" not in render(report, 100)
 
 
+def test_a_search_for_the_largest_batch_that_stopped_early_says_why() -> None:
+    stopped = "memory does not grow with the batch; stopped at 4096"
+    report = sample_report()
+    report["max_batch"] = {"batch": 4096, "peak_bytes": 2**30, "next_bytes": None, "stopped": stopped}
+
+    assert f"A batch of 4096 fits, with a peak of 1.00 GiB; {stopped}." in " ".join(render(report, 100).split())
+
+
 def test_several_graphs_are_one_timeline() -> None:
     report, other = sample_report(), sample_report()["graphs"][0]
     report["graphs"].append(other | {"name": "graph 1"})
