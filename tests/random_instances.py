@@ -1,7 +1,7 @@
-"""Random joint graphs of up to twelve forward values in the shapes of networks, as arrays and as a `Problem`.
+"""Random steps of up to twelve forward values in the shapes of networks, each as an `Instance` and as a `Problem`.
 
-Operation i of the forward has its mirror in the backward: it reads the gradients that the mirrors of i's readers made,
-and some of what i reads and made. Some have a weight, whose gradient is a leaf and stays to the end of the step.
+Forward operation i has a mirror in the backward, which reads the gradients computed by the mirrors of i's readers, and
+some of the values that i reads and computes. Some operations also have a weight gradient, which is an output.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def chain(count: int, dice: random.Random) -> Reads:
 
 
 def residual(count: int, dice: random.Random) -> Reads:
-    """Every third operation also reads what came three before it."""
+    """Every third operation also reads the third value before it."""
     return [[i - 1, i - 3] if i >= 3 and i % 3 == 0 else [i - 1] if i else [] for i in range(count)]
 
 
 def diamonds(count: int, dice: random.Random) -> Reads:
-    """One, two from it, one from both, and again."""
+    """One, two from it, one from both, and recomputed."""
     return [([i - 1, i - 2] if i % 3 == 0 else [i - (i % 3)]) if i else [] for i in range(count)]
 
 
@@ -39,7 +39,7 @@ def dense(count: int, dice: random.Random) -> Reads:
 
 
 def u_shape(count: int, dice: random.Random) -> Reads:
-    """Down and up again, each step up with the step down on its level."""
+    """Down and up recomputed, each step up with the step down on its level."""
     return [sorted({i - 1, count - 1 - i}) if 2 * i > count else [i - 1] if i else [] for i in range(count)]
 
 
@@ -52,24 +52,24 @@ SHAPES: tuple[Callable[[int, random.Random], Reads], ...] = (chain, residual, di
 
 @dataclass(frozen=True)
 class Sketch:
-    """Forward operations first; the last of them is the loss, which stays. The backward follows."""
+    """Forward operations first, the last of which is the loss, an output; then the backward. Lists of operations."""
 
     reads: list[list[int]]
     nbytes: list[int]
     costs: list[int]
     boundary: int
     must_save: list[int]
-    stays: list[int]
-    scratch: list[int]
+    outputs: list[int]
+    workspace: list[int]
 
     @property
     def instance(self) -> Instance:
-        instance = Instance.of(self.costs, self.nbytes, self.reads, self.boundary, self.must_save, self.stays)
-        return replace(instance, scratch=np.array(self.scratch, dtype=np.int64))
+        instance = Instance.of(self.costs, self.nbytes, self.reads, self.boundary, self.must_save, self.outputs)
+        return replace(instance, workspace=np.array(self.workspace, dtype=np.int64))
 
     @property
     def problem(self) -> Problem:
-        """The same step as a joint graph, with the tangent that a instance has no need for."""
+        """The same step as a joint graph, with a tangent, which an instance does not have."""
         names = [f"f{i}" if i < self.boundary else f"b{i}" for i in range(len(self.reads))]
         values = [value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT, nbytes=3)]
         for i in range(self.boundary):
@@ -79,17 +79,17 @@ class Sketch:
         for i in range(self.boundary, len(self.reads)):
             inputs = ["t", *(names[j] for j in self.reads[i])]
             values.append(value(names[i], *inputs, role=Role.BACKWARD, nbytes=self.nbytes[i]))
-        ends = [names[i] for i in self.stays if i < self.boundary]
-        grads = [names[i] for i in self.stays if i >= self.boundary]
+        ends = [names[i] for i in self.outputs if i < self.boundary]
+        grads = [names[i] for i in self.outputs if i >= self.boundary]
         seconds = {name: float(cost) for name, cost in zip(names, self.costs, strict=True)}
         must_save = {names[i]: "for the test" for i in self.must_save}
-        workspace = {name: nbytes for name, nbytes in zip(names, self.scratch, strict=True) if nbytes}
+        workspace = {name: nbytes for name, nbytes in zip(names, self.workspace, strict=True) if nbytes}
         return replace(problem(joint(values, ends, grads), seconds, must_save), workspace=workspace)
 
 
-def sketch(seed: int, most_values: int = 12, least_values: int = 3) -> Sketch:
+def sketch(seed: int, max_values: int = 12, min_values: int = 3) -> Sketch:
     dice = random.Random(seed)
-    count = dice.randint(least_values, most_values)
+    count = dice.randint(min_values, max_values)
     reads = SHAPES[seed % len(SHAPES)](count - 1, dice)
     read = {source for sources in reads for source in sources}
     reads.append([i for i in range(count - 1) if i not in read])
@@ -103,20 +103,35 @@ def sketch(seed: int, most_values: int = 12, least_values: int = 3) -> Sketch:
             reads.append(sorted({*gradients, dice.choice(nearby)}))
         mirror[i] = len(reads)
         reads.append(sorted({*gradients, *(j for j in nearby if dice.random() < 0.5)}))
-    stays = [count - 1, *leaves, len(reads) - 1]
-    scratchy = dice.random() < 0.3
+    outputs = [count - 1, *leaves, len(reads) - 1]
+    has_workspace = dice.random() < 0.3
     most = dice.choice([1, 3, 9, 100])
     return Sketch(
         reads=reads,
-        nbytes=[_size(dice, most if i not in stays else 1) for i in range(len(reads))],
+        nbytes=[_size(dice, most if i not in outputs else 1) for i in range(len(reads))],
         costs=[dice.randint(1, 9) for _ in reads],
         boundary=count,
         must_save=[i for i in range(count) if i == count - 1 or dice.random() < 0.06],
-        stays=stays,
-        scratch=[_size(dice, most) if scratchy and dice.random() < 0.3 else 0 for _ in reads],
+        outputs=outputs,
+        workspace=[_size(dice, most) if has_workspace and dice.random() < 0.3 else 0 for _ in reads],
     )
 
 
 def _size(dice: random.Random, most: int) -> int:
-    """Alike or mixed, and now and then a large one or none: ties and rounding both matter."""
+    """From equal sizes to very different ones, some large, some zero: ties and rounding both matter."""
     return dice.randint(1, most) * dice.choices([1, 5, 0], [85, 10, 5])[0]
+
+
+def random_instance(seed: int, forward: int = 5, backward: int = 5) -> Instance:
+    """Operations that read near and far ones, with costs and sizes that are often equal or zero."""
+    dice = random.Random(seed)
+    reads: list[list[int]] = []
+    for operation in range(forward + backward):
+        near = [dice.randrange(max(0, operation - 3), operation)] if operation else []
+        far = [dice.randrange(operation)] if operation and dice.random() < 0.4 else []
+        mirrored = [forward - 1 - (operation - forward) * forward // backward] if operation >= forward else []
+        reads.append(sorted({*near, *far, *mirrored}))
+    costs = [dice.choice([0, 1, 2, 5]) for _ in reads]
+    sizes = [dice.choice([0, 1, 3, 8]) for _ in reads]
+    chosen = [operation for operation in range(len(reads)) if dice.random() < 0.1]
+    return Instance.of(costs, sizes, reads, forward, must_save=chosen[:1], outputs=chosen[1:])

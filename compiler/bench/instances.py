@@ -30,7 +30,7 @@ from rich.console import Console
 from rich.table import Table
 
 from autockpt.errors import AutockptError, OptionError
-from autockpt.passes.instances import Instance, InstanceSolution, peak_bytes, plan
+from autockpt.passes.instances import Instance, InstanceSolution, peak_bytes, solve_instance
 
 KB = 1024
 
@@ -169,7 +169,7 @@ def render(instance: InstanceFile, rows: Sequence[PlanRow]) -> Table:
 
 
 def run_instance(
-    path: str | Path, budgets: Sequence[str] = (), planner: Planner = plan, json_path: str | None = None
+    path: str | Path, budgets: Sequence[str] = (), planner: Planner = solve_instance, json_path: str | None = None
 ) -> int:
     """Print the table, or JSON to `json_path` (`-`: instead of the table). 1 where some budget has no plan."""
     instance = load_instance(path)
@@ -229,7 +229,7 @@ class PlanRow:
         return {name: None if isinstance(v, float) and not isfinite(v) else v for name, v in values.items()}
 
 
-def bench_plan(instance: InstanceFile, budgets: Sequence[int] = (), planner: Planner = plan) -> list[PlanRow]:
+def bench_plan(instance: InstanceFile, budgets: Sequence[int] = (), planner: Planner = solve_instance) -> list[PlanRow]:
     """A row for each budget; by default the published ones, or shares of the peak."""
     peak = peak_bytes(instance.instance, instance.instance.save_everything)
     asked = budgets or [one.budget_bytes for one in instance.published] or [int(peak * f) for f in _FRACTIONS]
@@ -243,11 +243,11 @@ def _row(instance: InstanceFile, budget: int, peak: int, solution: InstanceSolut
     return PlanRow(
         budget_bytes=budget,
         share=budget / max(peak, 1),
-        overhead=None if solution.again is None else solution.extra_seconds / base,
+        overhead=None if solution.recomputed is None else solution.extra_seconds / base,
         class_bound=_over(solution.class_bound_seconds, base),
         every_plan_bound=_over(solution.every_plan_bound_seconds, base),
         peak_bytes=solution.peak_bytes,
-        seconds=solution.seconds,
+        seconds=solution.planning_seconds,
         outcome=solution.outcome,
         published_overhead=beside.objective / base - 1 if beside else None,
         published_seconds=beside.solve_seconds if beside else None,

@@ -1,9 +1,14 @@
-"""TODO"""
+"""Recomputation problems as bare arrays (instances), and searches for their best plans.
+
+`torch.compile` uses two parts: `solve_exact` plans small graphs where the runtime fuses nothing (`lower="eager"`), and
+`write_plan` writes eviction plans. Annealing, the stage program, the interval program of an instance and the bound are
+used by `autockpt bench plan --instance` and by tests only. May import the graph, problem and intervals rooms.
+"""
 
 from autockpt.passes.instances.astar import TooLarge, solve_exact
 from autockpt.passes.instances.from_graph import instance_of
 from autockpt.passes.instances.instance import Instance, peak_bytes
-from autockpt.passes.instances.search import InstanceSolution, plan
+from autockpt.passes.instances.search import InstanceSolution, solve_instance
 from autockpt.passes.instances.to_plan import plan_of, write_plan
 
 __all__ = [
@@ -12,8 +17,8 @@ __all__ = [
     "TooLarge",
     "instance_of",
     "peak_bytes",
-    "plan",
     "plan_of",
     "solve_exact",
+    "solve_instance",
     "write_plan",
 ]

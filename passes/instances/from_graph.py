@@ -1,21 +1,22 @@
-"""A joint graph as a instance: every value becomes bytes, as in eager mode. `plan_of` is the way back.
+"""A joint graph as an instance, for runtimes that fuse nothing: every value occupies memory, as in eager mode.
 
-Views count as what they show. Parameters and inputs are no operations and are not counted. Tangents are a last forward
-operation that stays, and so do the forward's outputs, which never run again.
+`to_plan` converts the recomputations of an instance back. Of the graph's values:
 
-What the backward must make itself is made in the instance's backward, once, just before its first use: values that only
-the backward asks for, and those tagged to be recomputed. A mask that could be saved is not: the forward would make it
-at its very end. What reads something that cannot be saved does not run again.
-
-An operation with several results that runs once is several operations, one for each result; the last of them runs, the
-others only make room. One that may run again is a single operation with all the bytes: so a instance may hold more than the
-graph would, never less, and only where such an operation has results that are not read equally long.
+- A view is replaced by the value whose storage it shares.
+- Parameters and inputs are neither operations nor counted. The tangents are one last forward operation whose result is
+  an output. The forward's outputs are outputs of the instance, so they are never recomputed.
+- What the backward has to compute itself runs in the instance's backward, once, just before its first use: values that
+  only the backward reads, and those tagged to be recomputed. A value whose input cannot be saved is not recomputed.
+  (A mask that only the backward reads could be saved, at the end of the forward; an instance does not consider that.)
+- An operation with several results that runs once becomes one operation for each result (`_add_results`). One that may
+  be recomputed stays a single operation with the bytes of all its results. So an instance may count more bytes than
+  the graph needs, never fewer, and only where such results are not read equally long.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,7 +27,10 @@ from autockpt.passes.problem import Problem
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """The values that each operation of a instance runs; none for tangents, for the end, and for what only makes room."""
+    """The values that each operation of an instance computes.
+
+    Empty for the tangents, for the last read of outputs, and for all but one of an operation's separate results.
+    """
 
     names: tuple[tuple[str, ...], ...]
     boundary: int
@@ -37,136 +41,159 @@ class _Operation:
     names: tuple[str, ...]
     reads: tuple[int, ...]
     nbytes: int = 0
-    scratch: int = 0
+    workspace: int = 0
     must_save: bool = True
-    stays: bool = False
+    is_output: bool = False
 
 
 def instance_of(problem: Problem, order: Sequence[str]) -> tuple[Instance, Naming]:
-    """For the backward in this order. Its peak is the eager forecast's, less parameters, inputs and standing bytes."""
+    """The instance whose backward runs in this order.
+
+    Its peak is the eager forecast's, less parameters, inputs and static bytes.
+    """
     reader = _Reader(problem)
     reader.read_forward()
     boundary = len(reader.operations)
     reader.read_backward(order)
-    made = reader.operations
+    operations = reader.operations
     instance = Instance(
-        costs=np.array([sum(problem.seconds[name] for name in o.names) for o in made], dtype=np.float64),
-        nbytes=np.array([o.nbytes for o in made], dtype=np.int64),
-        reads=tuple(o.reads for o in made),
+        costs=np.array([sum(problem.seconds[name] for name in o.names) for o in operations], dtype=np.float64),
+        nbytes=np.array([o.nbytes for o in operations], dtype=np.int64),
+        reads=tuple(o.reads for o in operations),
         boundary=boundary,
-        must_save=np.array([o.must_save for o in made], dtype=np.bool_),
-        stays=np.array([o.stays for o in made], dtype=np.bool_),
-        scratch=np.array([o.scratch for o in made], dtype=np.int64),
+        must_save=np.array([o.must_save for o in operations], dtype=np.bool_),
+        is_output=np.array([o.is_output for o in operations], dtype=np.bool_),
+        workspace=np.array([o.workspace for o in operations], dtype=np.int64),
     )
-    return instance, Naming(tuple(o.names for o in made), boundary)
+    return instance, Naming(tuple(o.names for o in operations), boundary)
 
 
 class _Reader:
     def __init__(self, problem: Problem) -> None:
         self._problem, self._graph = problem, problem.graph
-        self._collapsed = Collapsed(problem)
+        self._without_views = _WithoutViews(problem)
         self._position = {value.name: number for number, value in enumerate(problem.graph.values)}
-        self._made: dict[str, int] = {}
-        """The operation that made each value last: the backward's, where the backward makes it too."""
-        self._remade: set[str] = set()
-        self._ends: frozenset[str] = frozenset()
+        self._latest: dict[str, int] = {}
+        """The operation that computed each value last: the backward's, where the backward computes it too."""
+        self._in_backward: set[str] = set()
+        self._outputs: frozenset[str] = frozenset()
+        """Of the pass that is being read."""
         self.operations: list[_Operation] = []
 
     def read_forward(self) -> None:
-        self._ends = frozenset(self._collapsed.behind(self._graph.forward_outputs))
+        self._outputs = frozenset(self._without_views.values_behind(self._graph.forward_outputs))
         for value in self._graph.values:
-            if value.name in self._collapsed.early and value.kind is not Kind.PART:
-                names = self._collapsed.with_parts(value.name, self._collapsed.early)
+            if value.name in self._without_views.forward and value.kind is not Kind.PART:
+                names = self._without_views.with_parts(value.name, self._without_views.forward)
                 self._add(names, once=self._runs_once(names))
         tangents = {v.storage for v in self._graph.values if v.role is Role.TANGENT and v.storage}
-        self.operations.append(_Operation((), (), sum(self._graph.bytes[owner] for owner in tangents), stays=True))
+        nbytes = sum(self._graph.bytes[owner] for owner in tangents)
+        self.operations.append(_Operation((), (), nbytes, is_output=True))
 
     def read_backward(self, order: Sequence[str]) -> None:
         boundary = len(self.operations)
-        self._ends = frozenset(self._collapsed.behind(self._graph.backward_outputs))
+        self._outputs = frozenset(self._without_views.values_behind(self._graph.backward_outputs))
         for name in order:
             if self._graph.by_name[name].kind not in (Kind.VIEW, Kind.PART):
-                self._make_late(self._collapsed.read_by(name))
-                self._add(self._collapsed.with_parts(name, self._position), once=True)
-        self._make_late(self._ends)
-        handed = tuple(sorted({self._made[name] for name in self._ends if self._made[name] < boundary}))
-        if handed:
-            self.operations.append(_Operation((), handed))
+                self._compute_in_backward(self._without_views.inputs_of(name))
+                self._add(self._without_views.with_parts(name, self._position), once=True)
+        self._compute_in_backward(self._outputs)
+        from_forward = {self._latest[name] for name in self._outputs if self._latest[name] < boundary}
+        if from_forward:
+            self.operations.append(_Operation((), tuple(sorted(from_forward))))
 
     def _runs_once(self, names: tuple[str, ...]) -> bool:
-        banned = self._ends | set(self._problem.must_save)
-        return not banned.isdisjoint(names) or not self._collapsed.late.isdisjoint(self._collapsed.read_by(names[0]))
+        if any(name in self._outputs or name in self._problem.must_save for name in names):
+            return True
+        return not self._without_views.backward.isdisjoint(self._without_views.inputs_of(names[0]))
 
     def _add(self, names: tuple[str, ...], once: bool) -> None:
-        sources = tuple(sorted({self._made[name] for name in self._collapsed.read_by(names[0])}))
+        """The operation that computes these values, the first of which is the operation itself."""
+        reads = tuple(sorted({self._latest[name] for name in self._without_views.inputs_of(names[0])}))
         owned = {name: self._graph.bytes[name] for name in names if self._graph.by_name[name].owns_bytes}
-        scratch = (self._problem.workspace or {}).get(names[0], 0)
-        stays = not self._ends.isdisjoint(names)
-        last = _Operation(names, sources, sum(owned.values()), scratch, must_save=once, stays=stays)
+        workspace = (self._problem.workspace or {}).get(names[0], 0)
         if once and len(owned) > 1:
-            *others, final = owned
-            for name in others:
-                self._made[name] = len(self.operations)
-                self.operations.append(_Operation((), sources, owned[name], stays=name in self._ends))
-            # What nobody reads is allocated all the same.
-            idle = sum(owned[name] for name in others if not self._graph.readers[name] and name not in self._ends)
-            last = replace(last, nbytes=owned[final], scratch=scratch + idle, stays=final in self._ends)
-            names = (names[0], final)
-        self._made.update(dict.fromkeys(names, len(self.operations)))
-        self.operations.append(last)
+            self._add_results(names, reads, owned, workspace)
+            return
+        is_output = not self._outputs.isdisjoint(names)
+        self._append(names, _Operation(names, reads, sum(owned.values()), workspace, once, is_output))
 
-    def _make_late(self, wanted: Iterable[str]) -> None:
-        """In the backward, before it is read: what is late and not made there, and what is late and missing for it."""
+    def _add_results(
+        self, names: tuple[str, ...], reads: tuple[int, ...], owned: Mapping[str, int], workspace: int
+    ) -> None:
+        """One operation for each result, so that each is freed after its own last read.
+
+        All but the last only allocate: they have no names, and so cost nothing. The last one is the operation. A
+        result that nothing reads is freed at once, but it is live while the operation runs, like workspace.
+        """
+        *others, last = owned
+        for name in others:
+            self._append((name,), _Operation((), reads, owned[name], is_output=name in self._outputs))
+        unread = [name for name in others if not self._graph.readers[name] and name not in self._outputs]
+        workspace += sum(owned[name] for name in unread)
+        operation = _Operation(names, reads, owned[last], workspace, is_output=last in self._outputs)
+        self._append((names[0], last), operation)
+
+    def _append(self, computed: Iterable[str], operation: _Operation) -> None:
+        self._latest.update(dict.fromkeys(computed, len(self.operations)))
+        self.operations.append(operation)
+
+    def _compute_in_backward(self, needed: Iterable[str]) -> None:
+        """Add what the backward has to compute itself, and has not yet, of these values and of what they read."""
         missing: set[str] = set()
-        ahead = list(wanted)
-        while ahead:
-            name = ahead.pop()
-            maker = self._collapsed.maker(name)
-            if name in self._collapsed.late and name not in self._remade and maker not in missing:
-                missing.add(maker)
-                ahead += self._collapsed.read_by(maker)
-        for maker in sorted(missing, key=self._position.__getitem__):
-            names = self._collapsed.with_parts(maker, self._collapsed.late)
-            self._remade.update(names)
+        pending = list(needed)
+        while pending:
+            name = pending.pop()
+            operation = self._without_views.operation_of(name)
+            is_missing = name in self._without_views.backward and name not in self._in_backward
+            if is_missing and operation not in missing:
+                missing.add(operation)
+                pending += self._without_views.inputs_of(operation)
+        for operation in sorted(missing, key=self._position.__getitem__):
+            names = self._without_views.with_parts(operation, self._without_views.backward)
+            self._in_backward.update(names)
             self._add(names, once=True)
 
 
-class Collapsed:
+class _WithoutViews:
+    """The values of a graph that are computed, without views, by the pass that computes them."""
+
     def __init__(self, problem: Problem) -> None:
         graph = problem.graph
         self._graph, self._values = graph, graph.by_name
         needed = graph.cone(sorted(graph.backward_reads))
-        early = graph.required_forward | graph.cone(sorted(needed & set(problem.must_save)))
-        made = {v.name for v in graph.values if v.role is Role.FORWARD and v.kind is not Kind.VIEW}
-        parts = {name for name in made - problem.unsavable if self.maker(name) in early}
-        self.early = frozenset((made & early) | parts)
-        """What the forward runs whatever is saved: for its outputs, and for what may not run in the backward."""
-        self.late = (made - self.early) | {name for name in problem.unsavable if self._values[name].owns_bytes}
-        """What the backward must make itself; some of it the forward makes, too, but may not hand over."""
+        in_forward = graph.required_forward | graph.cone(sorted(needed & set(problem.must_save)))
+        computed = {v.name for v in graph.values if v.role is Role.FORWARD and v.kind is not Kind.VIEW}
+        parts = {name for name in computed - problem.unsavable if self.operation_of(name) in in_forward}
+        self.forward = frozenset((computed & in_forward) | parts)
+        """What the forward computes whatever is saved: for its outputs, and for values that must be saved."""
+        unsavable = {name for name in problem.unsavable if self._values[name].owns_bytes}
+        self.backward = (computed - self.forward) | unsavable
+        """What the backward has to compute itself. The forward may compute it too, but it cannot be saved."""
 
-    def maker(self, name: str) -> str:
-        """The value whose operation makes this one."""
+    def operation_of(self, name: str) -> str:
+        """The value that stands for the operation which computes this one."""
         value = self._values[name]
         return value.inputs[0] if value.kind is Kind.PART else name
 
     def with_parts(self, name: str, among: Container[str]) -> tuple[str, ...]:
-        """An operation and those of its results that are taken out of it one by one."""
+        """An operation, and those of its separate results that are among these."""
         parts = [reader for reader in self._graph.readers[name] if self._values[reader].kind is Kind.PART]
         return (name, *(part for part in parts if part in among))
 
-    def behind(self, names: Iterable[str]) -> list[str]:
-        """The values that are made, behind these or their views; the storage of a result that is written into, too."""
+    def values_behind(self, names: Iterable[str]) -> list[str]:
+        """These values with views replaced by their bases; with a result that is written in place, also its storage."""
         found: dict[str, None] = {}
-        ahead = list(names)
-        while ahead:
-            value = self._values[ahead.pop()]
+        pending = list(names)
+        while pending:
+            value = self._values[pending.pop()]
             if value.kind is Kind.VIEW:
-                ahead.extend(value.inputs)
+                pending.extend(value.inputs)
             elif not value.role.is_graph_input and value.name not in found:
                 found[value.name] = None
                 if value.storage and not value.owns_bytes:
-                    ahead.append(value.storage)
+                    pending.append(value.storage)
         return list(found)
 
-    def read_by(self, name: str) -> list[str]:
-        return self.behind(self._values[name].inputs)
+    def inputs_of(self, name: str) -> list[str]:
+        return self.values_behind(self._values[name].inputs)

@@ -1,9 +1,10 @@
-"""A planning problem as bare arrays: what each operation costs, reads and makes, and when it runs.
+"""A recomputation problem as bare arrays, in the form of Checkmate's instances (Jain et al. 2020).
 
-Operations `0 .. boundary-1` are the forward and run once, in order. From `boundary` on they are the backward: each runs once,
-in order, and before each of them forward operations may run again, any of them, any number of times. One operation
-makes one result. A result lives from the operation that makes it to its last read before it is made again; what
-`stays` lives to the end. While an operation runs, its inputs, its result and its scratch live together.
+Operations `0 .. boundary-1` are the forward; each runs once, in order. Operations from `boundary` on are the backward:
+each runs once, in order, and before each of them any forward operations may be recomputed, any number of times. Every
+operation computes one result. A result is live from the operation that computes it to its last read before it is
+computed again; an output of the step is live to the end. While an operation runs, its inputs, its result and its
+workspace are live together.
 """
 
 from __future__ import annotations
@@ -17,24 +18,25 @@ import numpy as np
 from autockpt.passes.graph import Booleans, Floats, Integers
 
 Recomputations = tuple[tuple[int, ...], ...]
-"""For each backward operation the forward operations that run again just before it, in the order they run."""
+"""For each backward operation, the forward operations recomputed just before it, in the order in which they run."""
 
 
 @dataclass(frozen=True, eq=False)
 class Instance:
     costs: Floats
+    """Seconds of each operation, or any other unit of time."""
     nbytes: Integers
-    """Of each operation's result."""
+    """Bytes of each operation's result."""
     reads: tuple[tuple[int, ...], ...]
-    """The operations whose results each one reads, every one before it, each once."""
+    """The operations whose results each operation reads: all of them earlier ones, each listed once."""
     boundary: int
     """The first backward operation."""
     must_save: Booleans
-    """May not run again."""
-    stays: Booleans
-    """Outputs of the step: held to the end once made."""
-    scratch: Integers
-    """Live only while the operation runs."""
+    """Operations that may not be recomputed."""
+    is_output: Booleans
+    """Outputs of the step: live from their computation to the end."""
+    workspace: Integers
+    """Bytes live only while the operation runs."""
 
     @staticmethod
     def of(
@@ -43,18 +45,18 @@ class Instance:
         reads: Sequence[Sequence[int]],
         boundary: int,
         must_save: Sequence[int] = (),
-        stays: Sequence[int] = (),
+        outputs: Sequence[int] = (),
     ) -> Instance:
-        """From lists; `must_save` and `stays` are numbers of operations."""
-        every = np.arange(len(costs))
+        """An instance without workspaces; `must_save` and `outputs` list operations."""
+        operations = np.arange(len(costs))
         return Instance(
             costs=np.array(costs, dtype=np.float64),
             nbytes=np.array(nbytes, dtype=np.int64),
             reads=tuple(tuple(sorted(set(sources))) for sources in reads),
             boundary=boundary,
-            must_save=np.isin(every, list(must_save)) | (every >= boundary),
-            stays=np.isin(every, list(stays)),
-            scratch=np.zeros(len(costs), dtype=np.int64),
+            must_save=np.isin(operations, list(must_save)) | (operations >= boundary),
+            is_output=np.isin(operations, list(outputs)),
+            workspace=np.zeros(len(costs), dtype=np.int64),
         )
 
     @property
@@ -62,13 +64,13 @@ class Instance:
         return len(self.reads)
 
     @cached_property
-    def once(self) -> Booleans:
-        """Runs a single time: it may not run again, or its result is held to the end anyway."""
-        return np.logical_or(self.must_save, self.stays)
+    def runs_once(self) -> Booleans:
+        """Operations never worth recomputing: it is forbidden, or their result is live to the end anyway."""
+        return np.logical_or(self.must_save, self.is_output)
 
     @cached_property
     def step_seconds(self) -> float:
-        """Without recomputation."""
+        """Time of the step without recomputation."""
         return float(self.costs.sum())
 
     @cached_property
@@ -81,92 +83,100 @@ class Instance:
 
     @property
     def save_everything(self) -> Recomputations:
+        """The plan that recomputes nothing."""
         return ((),) * (self.count - self.boundary)
 
-    def sequence(self, again: Recomputations) -> list[int]:
-        """Every operation in the order it runs, recomputations included."""
+    def sequence(self, recomputed: Recomputations) -> list[int]:
+        """Every operation in the order in which it runs, recomputations included."""
         order = list(range(self.boundary))
-        for number, more in enumerate(again):
-            order += more
+        for number, before in enumerate(recomputed):
+            order += before
             order.append(self.boundary + number)
         return order
 
 
-def extra_seconds(instance: Instance, again: Recomputations) -> float:
-    return float(sum(instance.costs[operation] for more in again for operation in more))
+def extra_seconds(instance: Instance, recomputed: Recomputations) -> float:
+    return float(sum(instance.costs[operation] for before in recomputed for operation in before))
 
 
-def live_bytes(instance: Instance, again: Recomputations) -> Integers:
-    """During each operation of the sequence."""
-    order = instance.sequence(again)
+def live_bytes(instance: Instance, recomputed: Recomputations) -> Integers:
+    """Bytes live during each operation of the plan's sequence."""
+    order = instance.sequence(recomputed)
     change = np.zeros(len(order) + 1, dtype=np.int64)
-    born: dict[int, int] = {}
-    last: dict[int, int] = {}
+    computed: dict[int, int] = {}
+    last_read: dict[int, int] = {}
 
     def close(operation: int) -> None:
-        dies = len(order) - 1 if instance.stays[operation] else last[operation]
-        change[born[operation]] += instance.nbytes[operation]
-        change[dies + 1] -= instance.nbytes[operation]
+        end = len(order) - 1 if instance.is_output[operation] else last_read[operation]
+        change[computed[operation]] += instance.nbytes[operation]
+        change[end + 1] -= instance.nbytes[operation]
 
     for now, operation in enumerate(order):
         for source in instance.reads[operation]:
-            last[source] = now
-        if operation in born:
+            last_read[source] = now
+        if operation in computed:
             close(operation)
-        born[operation] = last[operation] = now
-    for operation in born:
+        computed[operation] = last_read[operation] = now
+    for operation in computed:
         close(operation)
-    return np.cumsum(change)[:-1] + instance.scratch[order]
+    return np.cumsum(change)[:-1] + instance.workspace[order]
 
 
-def peak_bytes(instance: Instance, again: Recomputations) -> int:
-    return int(live_bytes(instance, again).max(initial=0))
+def peak_bytes(instance: Instance, recomputed: Recomputations) -> int:
+    return int(live_bytes(instance, recomputed).max(initial=0))
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class UnavoidableLive:
+    """Bytes live in every plan. Beyond its last forward read, a plan chooses whether a forward result is live."""
+
     last_forward_read: Integers
-    """Of each forward operation's result; itself where the forward reads it no more."""
+    """The last forward operation that reads each forward result; the operation itself where none does."""
     during_forward: Integers
-    """Live in any plan while each forward operation runs."""
+    """While each forward operation runs."""
     during_backward: Integers
-    """While each backward operation runs, without the forward results that do not stay."""
+    """While each backward operation runs, without forward results that are not outputs."""
     before_backward: Integers
-    """The same while forward operations run again before each backward operation, without what they need."""
+    """While operations are recomputed before each backward operation, without what they read and compute."""
 
 
-def moments(instance: Instance) -> Moments:
-    boundary, end = instance.boundary, instance.count
-    last = [max([number, *instance.readers[number]]) for number in range(end)]
-    forward_last = np.array(
+def unavoidable_live(instance: Instance) -> UnavoidableLive:
+    boundary, count = instance.boundary, instance.count
+    last_forward_read = np.array(
         [max([v, *(r for r in instance.readers[v] if r < boundary)]) for v in range(boundary)], dtype=np.int64
     )
-    during = np.zeros(end + 1, dtype=np.int64)
-    before = np.zeros(end + 2, dtype=np.int64)
-    for number in range(end):
-        stays = bool(instance.stays[number])
-        dies = end - 1 if stays else int(forward_last[number]) if number < boundary else last[number]
-        during[number] += instance.nbytes[number]
-        during[dies + 1] -= instance.nbytes[number]
-        if stays or number >= boundary:
-            before[number + 1] += instance.nbytes[number]
-            before[dies + 1] -= instance.nbytes[number]
-    live = np.cumsum(during)[:end] + instance.scratch
-    return Moments(forward_last, live[:boundary], live[boundary:], np.cumsum(before)[boundary:end])
+    during = np.zeros(count + 1, dtype=np.int64)
+    before = np.zeros(count + 2, dtype=np.int64)
+    for operation in range(count):
+        nbytes, is_output = instance.nbytes[operation], bool(instance.is_output[operation])
+        if is_output:
+            end = count - 1
+        elif operation < boundary:
+            end = int(last_forward_read[operation])
+        else:
+            end = max([operation, *instance.readers[operation]])
+        during[operation] += nbytes
+        during[end + 1] -= nbytes
+        if is_output or operation >= boundary:
+            before[operation + 1] += nbytes
+            before[end + 1] -= nbytes
+    live = np.cumsum(during)[:count] + instance.workspace
+    return UnavoidableLive(last_forward_read, live[:boundary], live[boundary:], np.cumsum(before)[boundary:count])
 
 
 def useful_until(instance: Instance) -> list[int]:
-    """The last backward operation that may need each forward result at hand; -1 for those that none does.
+    """For each forward result the last backward operation that may need it, -1 where none does.
 
-    It reads the result, or a recomputation for it may. What stays is always at hand and counts as never needed.
+    An operation needs a result if it reads it, or if a recomputation for it may. Outputs are always available and
+    count as never needed.
     """
     until = [-1] * instance.boundary
     for operation in range(instance.count - 1, instance.boundary - 1, -1):
-        ahead = list(instance.reads[operation])
-        while ahead:
-            value = ahead.pop()
-            if value < instance.boundary and until[value] < 0 and not instance.stays[value]:
+        pending = list(instance.reads[operation])
+        while pending:
+            value = pending.pop()
+            if value < instance.boundary and until[value] < 0 and not instance.is_output[value]:
                 until[value] = operation
                 if not instance.must_save[value]:
-                    ahead.extend(instance.reads[value])
+                    pending.extend(instance.reads[value])
     return until

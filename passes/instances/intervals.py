@@ -1,9 +1,10 @@
-"""A instance planned by the interval program: solve, replay exactly, lower the room where the replay is over, solve again.
+"""An instance planned by the interval program: solve, replay exactly, tighten where the replay is over, solve again.
 
-Moments are the operations. The room at a moment is the budget less what lives there in every plan of the class: the
-operation's own result, inputs and scratch, what the forward still reads, what the backward makes, and every forward
-value between its first and last own read in the backward. The first program's bound is therefore one for the class:
-forward once, saved values held to their last read, the others computed again once and held from first to last read.
+The moments of the program are the operations. The slack at a moment is the budget less the bytes live there in every
+plan of the program's class: the operation's own result, inputs and workspace, forward results that the forward still
+reads, results of the backward, and every forward result between its first and last read by the backward itself. The
+class: the forward runs once; a saved value is held to its last read; any other is recomputed once and held from its
+first to its last read. Since only such bytes are subtracted, the first program's bound holds for the whole class.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from math import inf
 import numpy as np
 
 from autockpt.passes.graph import Booleans, Floats, Integers
-from autockpt.passes.instances.instance import Instance, Recomputations, live_bytes
+from autockpt.passes.instances.instance import Instance, Recomputations, live_bytes, unavoidable_live
 from autockpt.passes.intervals import Intervals, lp_bound, solve
 
 _ROUNDS = 12
@@ -22,47 +23,50 @@ _ROUNDS = 12
 
 @dataclass(frozen=True)
 class IntervalPlan:
-    again: Recomputations | None
+    recomputed: Recomputations | None
     """None where no round's plan fits."""
     bound_seconds: float
-    """No plan of the class has less extra; infinite where none fits."""
+    """No plan of the class has fewer extra seconds; infinite where none fits."""
     timed_out: bool
     tried: tuple[Recomputations, ...]
-    """The plans of all rounds, fitting or not."""
+    """The plans of all rounds, whether they fit or not."""
 
 
 def interval_plan(instance: Instance, budget_bytes: int, limit_seconds: float = 5.0) -> IntervalPlan:
-    intervals, room = pose_intervals(instance), budget_bytes - unavoidable_bytes(instance).astype(np.float64)
+    intervals = pose_intervals(instance)
+    slack = budget_bytes - unavoidable_bytes(instance).astype(np.float64)
     tried: list[Recomputations] = []
-    bound, timed_out, saved = _bound(instance, room, limit_seconds), False, None
+    bound, timed_out, saved = _bound(instance, slack, limit_seconds), False, None
     for _ in range(_ROUNDS):
-        answer = solve(intervals, room, limit_seconds, saved)
+        answer = solve(intervals, slack, limit_seconds, saved)
         if answer is None:
             break
         timed_out, saved = timed_out or answer.timed_out, answer.saved
-        again = just_in_time(instance, answer.again)
-        tried.append(again)
-        over = _excess(instance, again, budget_bytes)
-        if not over.any():
-            return IntervalPlan(again, bound, timed_out, tuple(tried))
-        room -= over
+        recomputed = just_in_time(instance, answer.again)
+        tried.append(recomputed)
+        excess = _excess(instance, recomputed, budget_bytes)
+        if not excess.any():
+            return IntervalPlan(recomputed, bound, timed_out, tuple(tried))
+        slack -= excess
     return IntervalPlan(None, bound, timed_out, tuple(tried))
 
 
-def _bound(instance: Instance, room: Floats, limit_seconds: float) -> float:
+def _bound(instance: Instance, slack: Floats, limit_seconds: float) -> float:
     intervals = pose_intervals(instance, earliest=True)
-    answer = solve(intervals, room, limit_seconds)
+    answer = solve(intervals, slack, limit_seconds)
     if answer is not None:
         return answer.bound_seconds
-    # No answer may only mean no time: the linear program tells.
-    lower = lp_bound(intervals, room)
+    # Without an answer the time may only have run out; the linear program shows whether a solution exists.
+    lower = lp_bound(intervals, slack)
     return inf if lower is None else lower
 
 
 def pose_intervals(instance: Instance, earliest: bool = False) -> Intervals:
-    """A value that only recomputations read is held to the first read of a reader, by default that reader's own.
+    """The retention interval of each forward value, from its last forward read to its first need in the backward.
 
-    A reader may itself run again earlier, for one of its readers: `earliest` counts that too, which a bound has to.
+    A value that only recomputations read is needed when the first of its readers is. By default that is the reader's
+    own first read by the backward. The reader may be recomputed earlier, for one of its own readers: a bound has to
+    allow for that, and `earliest` does.
     """
     boundary = instance.boundary
     first, _ = backward_reads(instance)
@@ -77,8 +81,8 @@ def pose_intervals(instance: Instance, earliest: bool = False) -> Intervals:
     pairs = [(source, value) for value in range(boundary) for source in instance.reads[value]]
     return Intervals(
         seconds=np.where(instance.must_save[:boundary], np.inf, instance.costs[:boundary]),
-        nbytes=np.where(instance.stays[:boundary], 0.0, instance.nbytes[:boundary].astype(np.float64)),
-        opens=forward_end(instance) + 1,
+        nbytes=np.where(instance.is_output[:boundary], 0.0, instance.nbytes[:boundary].astype(np.float64)),
+        opens=unavoidable_live(instance).last_forward_read + 1,
         closes=np.minimum(closes, instance.count) - 1,
         reads=np.array(pairs, dtype=np.int64).reshape(-1, 2),
         demanded=demanded,
@@ -86,7 +90,7 @@ def pose_intervals(instance: Instance, earliest: bool = False) -> Intervals:
 
 
 def backward_reads(instance: Instance) -> tuple[Integers, Integers]:
-    """First and last read of each forward value by the backward; the count of operations and -1 where there is none."""
+    """The first and the last backward operation that reads each forward value; `count` and -1 where none does."""
     first, last = np.full(instance.boundary, instance.count), np.full(instance.boundary, -1)
     for value in range(instance.boundary):
         reads = [reader for reader in instance.readers[value] if reader >= instance.boundary]
@@ -95,57 +99,37 @@ def backward_reads(instance: Instance) -> tuple[Integers, Integers]:
     return first, last
 
 
-def forward_end(instance: Instance) -> Integers:
-    """The last moment at which the forward itself has each of its values."""
-    return np.array(
-        [max([v, *(r for r in instance.readers[v] if r < instance.boundary)]) for v in range(instance.boundary)],
-        dtype=np.int64,
-    )
-
-
 def unavoidable_bytes(instance: Instance) -> Integers:
-    """Live at each operation in every plan of the class."""
-    change = np.zeros(instance.count + 1, dtype=np.int64)
+    """Bytes live during each operation in every plan of the class."""
+    unavoidable = unavoidable_live(instance)
+    live = np.concatenate([unavoidable.during_forward, unavoidable.during_backward])
     first, last = backward_reads(instance)
-    ends = forward_end(instance)
-
-    def live(value: int, begin: int, end: int) -> None:
-        change[begin] += instance.nbytes[value]
-        change[end + 1] -= instance.nbytes[value]
-
-    for value in range(instance.count):
-        if instance.stays[value]:
-            live(value, value, instance.count - 1)
-        elif value >= instance.boundary:
-            live(value, value, max((value, *instance.readers[value])))
-        else:
-            live(value, value, int(ends[value]))
-            if last[value] >= 0:
-                live(value, int(first[value]), int(last[value]))
-    return np.cumsum(change)[:-1] + instance.scratch
+    for value in np.flatnonzero((last >= 0) & ~instance.is_output[: instance.boundary]):
+        live[first[value] : last[value] + 1] += instance.nbytes[value]
+    return live
 
 
 def just_in_time(instance: Instance, chosen: Booleans) -> Recomputations:
-    """Each chosen value runs again once, right before its first need: a read by the backward or by another of them."""
+    """Recompute each chosen value once, just before its first read by the backward or by another chosen value."""
     first, _ = backward_reads(instance)
-    stages: list[list[int]] = [[] for _ in range(instance.count - instance.boundary)]
+    recomputed: list[list[int]] = [[] for _ in instance.save_everything]
     when = np.full(instance.boundary, instance.count)
     for value in range(instance.boundary - 1, -1, -1):
         if chosen[value]:
-            when[value] = min(
-                [first[value], *(when[reader] for reader in instance.readers[value] if reader < instance.boundary)]
-            )
+            readers = [reader for reader in instance.readers[value] if reader < instance.boundary]
+            when[value] = min([first[value], *(when[reader] for reader in readers)])
             if when[value] < instance.count:
-                stages[when[value] - instance.boundary].append(value)
-    return tuple(tuple(reversed(stage)) for stage in stages)
+                recomputed[when[value] - instance.boundary].append(value)
+    return tuple(tuple(reversed(operations)) for operations in recomputed)
 
 
-def _excess(instance: Instance, again: Recomputations, budget_bytes: int) -> Floats:
-    """By how much each operation, with what runs again just before it, is over the budget."""
-    live = live_bytes(instance, again)
-    over = np.zeros(instance.count)
-    over[: instance.boundary] = live[: instance.boundary] - budget_bytes
-    ends = instance.boundary + np.cumsum([1 + len(more) for more in again])
-    for stage, end in enumerate(ends):
-        over[instance.boundary + stage] = live[end - 1 - len(again[stage]) : end].max() - budget_bytes
-    return np.maximum(over, 0.0)
+def _excess(instance: Instance, recomputed: Recomputations, budget_bytes: int) -> Floats:
+    """Bytes over the budget during each operation and the recomputations just before it."""
+    live, boundary = live_bytes(instance, recomputed), instance.boundary
+    most = np.zeros(instance.count)
+    most[:boundary] = live[:boundary]
+    end = boundary
+    for number, operations in enumerate(recomputed):
+        begin, end = end, end + len(operations) + 1
+        most[boundary + number] = live[begin:end].max()
+    return np.maximum(most - budget_bytes, 0.0)

@@ -1,28 +1,30 @@
-"""Constraints that every plan of a instance satisfies, whatever it drops and makes again, and however often.
+"""Linear constraints that every plan of an instance satisfies, whatever it drops and recomputes, and however often.
 
-The backward is cut into stages. For a stage j and a forward result v, both 0 or 1:
+The backward is cut into stages of consecutive operations. For a stage j and a forward result v, variables 0 or 1:
 
-    S[j,v]  v is at hand when the stage begins, made before and read after that moment
-    R[j,v]  v is made again in the stage, once at least
-    H[j,v]  v is held through the whole stage
-    A[v]    v is made again in the backward, once at least
+    S[j,v]  v is available when stage j begins: computed before that moment and read after it
+    R[j,v]  v is recomputed in stage j, at least once
+    H[j,v]  v is held through all of stage j
+    A[v]    v is recomputed in the backward, at least once
 
-    S[j,v] + R[j,v] >= 1               an operation of the stage reads v
-    S[j,u] + R[j,u] >= R[j,v]          v is made from u: u is at hand in the stage, from before or made in it
-    S[j,v] + R[j,v] >= S[j+1,v]        what is at hand next was at hand before or made in between
+    S[j,v] + R[j,v] >= 1               where an operation of the stage reads v
+    S[j,u] + R[j,u] >= R[j,v]          where v is computed from u: u is available in the stage, or recomputed in it
+    S[j,v] + R[j,v] >= S[j+1,v]        what is available next was available before or was recomputed in between
     H[j,v]          >= S[j+1,v] - R[j,v]
-    H[j,v]          >= 1 - R[j,v]      the stage is one operation, and that reads v
+    H[j,v]          >= 1 - R[j,v]      where the stage is a single operation, which reads v
 
     sum of R[j,v] over j >= A[v],  S[0,v] + A[v] >= 1 where v is read,  S[0,u] + A[u] >= A[v]
-                                       the same for the backward as one stage; without, halves of stages add up
+                                       the same for the backward as one stage: without it, fractions of a
+                                       recomputation in several stages would add up to one in none of them
 
-    forward t:   sum of b[v] S[0,v] over v that the forward reads before t only  <=  B - live at t in any plan
+    forward t:   sum of b[v] S[0,v] over v that the forward reads before t only  <=  B - live at t in every plan
     backward p:  sum of b[v] S[j,v] over v that p does not read  <=  B - gradients - what p reads,
-                 where j begins after p: made before p and read after it, such a v is live during p
-    again v:     (b[v] + scratch + what v reads) R[j,v] + sum of b[w] H[j,w] over the other w  <=  B - gradients,
-                 the fewest in the stage: when v is made, all that is held through the stage lives beside it
+                 where j begins after p: computed before p and read after it, such a v is live during p
+    recompute v: (b[v] + workspace + what v reads) R[j,v] + sum of b[w] H[j,w] over the other w  <=  B - gradients,
+                 at their fewest in the stage: while v is recomputed, all that is held through the stage is live too
 
-A plan costs at least the sum of c[v] R[j,v]: stages do not overlap. Any choice of stages gives a bound; more, a higher.
+A plan has at least the extra seconds sum of c[v] R[j,v], since stages do not overlap. So the least value of that sum is
+a lower bound for any choice of stages, and more stages give a higher bound.
 """
 
 from __future__ import annotations
@@ -30,10 +32,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from autockpt.passes.instances.instance import Instance, Moments, moments, useful_until
+from autockpt.passes.instances.instance import Instance, unavoidable_live, useful_until
 from autockpt.passes.intervals import Constraints
 
-_FORWARD_ROWS = 40
+_MAX_FORWARD_CONSTRAINTS = 40
 
 
 @dataclass
@@ -60,117 +62,132 @@ class StageConstraints:
 
 
 def stage_constraints(
-    instance: Instance, budget_bytes: int, starts: Sequence[int], with_again: bool
+    instance: Instance, budget_bytes: int, starts: Sequence[int], with_recomputation: bool
 ) -> StageConstraints | None:
-    """For stages that begin before these backward operations, the first of them `boundary`; None where nothing fits."""
-    staged = _Staged(instance, budget_bytes, starts)
-    if staged.is_hopeless():
+    """For stages that begin at these backward operations, the first at the boundary; None where no plan fits.
+
+    The constraints of the kind `recompute v` are quadratic in number; `with_recomputation` includes them.
+    """
+    builder = _Builder(instance, budget_bytes, starts)
+    if builder.is_infeasible():
         return None
-    staged.add_forward()
+    builder.add_forward()
     if len(starts) > 1:
-        staged.add_whole()
+        builder.add_whole_backward()
     for stage in range(len(starts)):
-        staged.add_stage(stage)
-        if with_again:
-            staged.add_again(stage)
-    return staged.rows
+        builder.add_stage(stage)
+        if with_recomputation:
+            builder.add_recomputation(stage)
+    return builder.constraints
 
 
-class _Staged:
+class _Builder:
     def __init__(self, instance: Instance, budget_bytes: int, starts: Sequence[int]) -> None:
         self._instance, self._budget = instance, budget_bytes
-        self._ends = [*starts[1:], instance.count]
-        self._starts = starts
-        self._live: Moments = moments(instance)
-        until = useful_until(instance)
-        self._useful = [[v for v in range(instance.boundary) if until[v] >= start] for start in starts]
+        self._starts, self._ends = starts, [*starts[1:], instance.count]
+        self._live = unavoidable_live(instance)
+        until, boundary = useful_until(instance), instance.boundary
+        self._useful = [[v for v in range(boundary) if until[v] >= start] for start in starts]
         self._reads = [
-            tuple(v for v in sources if v < instance.boundary and not instance.stays[v]) for sources in instance.reads
+            tuple(v for v in sources if v < boundary and not instance.is_output[v]) for sources in instance.reads
         ]
-        self.rows = StageConstraints()
-        self._at_hand = [{v: self.rows.variable(0.0) for v in found} for found in self._useful]
-        self._again = [
-            {v: self.rows.variable(float(instance.costs[v])) for v in found if self._can_run(v, stage)}
-            for stage, found in enumerate(self._useful)
+        self.constraints = StageConstraints()
+        self._available = [{v: self.constraints.variable(0.0) for v in useful} for useful in self._useful]
+        self._recomputed = [
+            {v: self.constraints.variable(float(instance.costs[v])) for v in useful if self._can_recompute(v, stage)}
+            for stage, useful in enumerate(self._useful)
         ]
 
-    def is_hopeless(self) -> bool:
-        """Whether some operation does not fit beside what lives in any plan."""
+    def is_infeasible(self) -> bool:
+        """Whether some operation does not fit beside what is live in every plan."""
         backward = range(self._instance.boundary, self._instance.count)
         forward = bool((self._live.during_forward > self._budget).any())
-        return forward or any(self._room_during(operation) < 0 for operation in backward)
+        return forward or any(self._slack_during(operation) < 0 for operation in backward)
 
     def add_forward(self) -> None:
-        """Held sets only grow towards the boundary: a row is implied by a later one with no more room."""
-        last, least = self._live.last_forward_read, float("inf")
-        rows: list[tuple[int, int]] = []
-        for moment in range(self._instance.boundary - 1, -1, -1):
-            room = self._budget - int(self._live.during_forward[moment])
-            if room < least:
-                least = room
-                rows.append((moment, room))
-        for moment, room in rows[:: len(rows) // _FORWARD_ROWS + 1]:
-            held = [v for v in self._useful[0] if last[v] < moment]
-            self._fit(room, [(self._at_hand[0][v], int(self._instance.nbytes[v])) for v in held])
+        """Memory during the forward.
 
-    def add_whole(self) -> None:
-        at_hand = self._at_hand[0]
-        runs = {v: [again[v] for again in self._again if v in again] for v in at_hand}
-        again = {v: self.rows.variable(0.0) for v in at_hand if runs[v]}
-        for value, column in again.items():
-            self.rows.at_least(0.0, [*((run, 1.0) for run in runs[value]), (column, -1.0)])
-        self._add_reads(at_hand, again, range(self._instance.boundary, self._instance.count))
+        The values counted at a moment are among those counted later, so a later moment with no more slack implies an
+        earlier one.
+        """
+        last, least = self._live.last_forward_read, float("inf")
+        moments: list[tuple[int, int]] = []
+        for moment in range(self._instance.boundary - 1, -1, -1):
+            slack = self._budget - int(self._live.during_forward[moment])
+            if slack < least:
+                least = slack
+                moments.append((moment, slack))
+        for moment, slack in moments[:: len(moments) // _MAX_FORWARD_CONSTRAINTS + 1]:
+            held = [v for v in self._useful[0] if last[v] < moment]
+            self._fit(slack, [(self._available[0][v], int(self._instance.nbytes[v])) for v in held])
+
+    def add_whole_backward(self) -> None:
+        """The backward as one stage."""
+        available = self._available[0]
+        by_stage = {v: [recomputed[v] for recomputed in self._recomputed if v in recomputed] for v in available}
+        anywhere = {v: self.constraints.variable(0.0) for v in available if by_stage[v]}
+        for value, variable in anywhere.items():
+            self.constraints.at_least(0.0, [*((one, 1.0) for one in by_stage[value]), (variable, -1.0)])
+        self._add_reads(available, anywhere, range(self._instance.boundary, self._instance.count))
 
     def add_stage(self, stage: int) -> None:
-        at_hand, again = self._at_hand[stage], self._again[stage]
-        self._add_reads(at_hand, again, range(self._starts[stage], self._ends[stage]))
+        """What the stage reads, what is available when it begins, and memory just before it begins."""
+        available = self._available[stage]
+        self._add_reads(available, self._recomputed[stage], range(self._starts[stage], self._ends[stage]))
         if stage == 0:
             return
-        for value, column in at_hand.items():
-            before = self._at_hand[stage - 1][value], self._again[stage - 1].get(value)
-            self.rows.at_least(0.0, [(before[0], 1.0), (before[1], 1.0), (column, -1.0)])
+        for value, variable in available.items():
+            before = self._available[stage - 1][value], self._recomputed[stage - 1].get(value)
+            self.constraints.at_least(0.0, [(before[0], 1.0), (before[1], 1.0), (variable, -1.0)])
         operation = self._starts[stage] - 1
-        held = [v for v in at_hand if v not in self._reads[operation]]
-        self._fit(self._room_during(operation), [(at_hand[v], int(self._instance.nbytes[v])) for v in held])
+        held = [v for v in available if v not in self._reads[operation]]
+        self._fit(self._slack_during(operation), [(available[v], int(self._instance.nbytes[v])) for v in held])
 
-    def _add_reads(self, at_hand: dict[int, int], again: dict[int, int], operations: range) -> None:
+    def _add_reads(self, available: dict[int, int], recomputed: dict[int, int], operations: range) -> None:
         for value in sorted({v for operation in operations for v in self._reads[operation]}):
-            self.rows.at_least(1.0, [(at_hand[value], 1.0), (again.get(value), 1.0)])
-        for value, column in again.items():
+            self.constraints.at_least(1.0, [(available[value], 1.0), (recomputed.get(value), 1.0)])
+        for value, variable in recomputed.items():
             for source in self._reads[value]:
-                self.rows.at_least(0.0, [(at_hand[source], 1.0), (again.get(source), 1.0), (column, -1.0)])
+                terms = [(available[source], 1.0), (recomputed.get(source), 1.0), (variable, -1.0)]
+                self.constraints.at_least(0.0, terms)
 
-    def add_again(self, stage: int) -> None:
-        again = self._again[stage]
-        following = self._at_hand[stage + 1] if stage + 1 < len(self._starts) else {}
-        single = self._reads[self._starts[stage]] if self._ends[stage] == self._starts[stage] + 1 else ()
-        held = {v: self.rows.variable(0.0) for v in sorted({*following, *single})}
-        for value, column in held.items():
+    def add_recomputation(self, stage: int) -> None:
+        """Memory while a value is recomputed in the stage."""
+        recomputed = self._recomputed[stage]
+        following = self._available[stage + 1] if stage + 1 < len(self._starts) else {}
+        is_single = self._ends[stage] == self._starts[stage] + 1
+        single = self._reads[self._starts[stage]] if is_single else ()
+        held = {v: self.constraints.variable(0.0) for v in sorted({*following, *single})}
+        for value, variable in held.items():
+            own = [(variable, 1.0), (recomputed.get(value), 1.0)]
             if value in following:
-                self.rows.at_least(0.0, [(column, 1.0), (again.get(value), 1.0), (following[value], -1.0)])
+                self.constraints.at_least(0.0, [*own, (following[value], -1.0)])
             if value in single:
-                self.rows.at_least(1.0, [(column, 1.0), (again.get(value), 1.0)])
-        for value, column in again.items():
-            beside = [(held[v], int(self._instance.nbytes[v])) for v in held if v not in (value, *self._reads[value])]
-            self._fit(self._room_again(stage), [(column, self._bytes_again(value)), *beside])
+                self.constraints.at_least(1.0, own)
+        for value, variable in recomputed.items():
+            others = [v for v in held if v not in (value, *self._reads[value])]
+            beside = [(held[v], int(self._instance.nbytes[v])) for v in others]
+            self._fit(self._recompute_slack(stage), [(variable, self._recompute_bytes(value)), *beside])
 
-    def _can_run(self, value: int, stage: int) -> bool:
-        return not self._instance.must_save[value] and self._bytes_again(value) <= self._room_again(stage)
+    def _can_recompute(self, value: int, stage: int) -> bool:
+        fits = self._recompute_bytes(value) <= self._recompute_slack(stage)
+        return fits and not self._instance.must_save[value]
 
-    def _bytes_again(self, value: int) -> int:
-        own = self._instance.nbytes[value] + self._instance.scratch[value]
+    def _recompute_bytes(self, value: int) -> int:
+        """What a recomputation reads, computes and uses as workspace."""
+        own = self._instance.nbytes[value] + self._instance.workspace[value]
         return int(own) + sum(int(self._instance.nbytes[v]) for v in self._reads[value])
 
-    def _room_again(self, stage: int) -> int:
-        boundary = self._instance.boundary
-        return self._budget - int(
-            self._live.before_backward[self._starts[stage] - boundary : self._ends[stage] - boundary].min()
-        )
+    def _recompute_slack(self, stage: int) -> int:
+        first, end = self._starts[stage] - self._instance.boundary, self._ends[stage] - self._instance.boundary
+        return self._budget - int(self._live.before_backward[first:end].min())
 
-    def _room_during(self, operation: int) -> int:
+    def _slack_during(self, operation: int) -> int:
         reads = sum(int(self._instance.nbytes[v]) for v in self._reads[operation])
         return self._budget - int(self._live.during_backward[operation - self._instance.boundary]) - reads
 
-    def _fit(self, room: int, held: list[tuple[int, int]]) -> None:
-        if sum(nbytes for _, nbytes in held) > room:
-            self.rows.fits(room / self._budget, [(column, nbytes / self._budget) for column, nbytes in held])
+    def _fit(self, slack: int, held: list[tuple[int, int]]) -> None:
+        """These variables' bytes fit into the slack; nothing to add where they always do."""
+        if sum(nbytes for _, nbytes in held) > slack:
+            shares = [(variable, nbytes / self._budget) for variable, nbytes in held]
+            self.constraints.fits(slack / self._budget, shares)

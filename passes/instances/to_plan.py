@@ -1,4 +1,4 @@
-"""From what a instance runs again back to a plan: saved is what the backward reads before it makes it, if it ever does."""
+"""Plans from the operations that the backward runs: a value is saved if the backward reads it before it computes it."""
 
 from __future__ import annotations
 
@@ -10,76 +10,81 @@ from autockpt.passes.instances.instance import Recomputations
 from autockpt.passes.problem import Plan, Problem
 
 
-def plan_of(problem: Problem, naming: Naming, again: Recomputations) -> Plan:
-    """Views are taken anew of every new storage, just before they are read."""
+def plan_of(problem: Problem, naming: Naming, recomputed: Recomputations) -> Plan:
+    """The plan of an instance's recomputations."""
     writer = _Writer(problem)
-    for number, more in enumerate(again):
-        for operation in (*more, naming.boundary + number):
+    for number, operations in enumerate(recomputed):
+        for operation in (*operations, naming.boundary + number):
             writer.run(naming.names[operation])
-    writer.fetch(problem.graph.backward_outputs)
-    return Plan(frozenset(writer.saved), tuple(writer.backward))
+    return writer.plan()
 
 
 def write_plan(problem: Problem, sequence: Sequence[str]) -> Plan:
-    """The same from the names of what runs in the backward, views aside. What nobody reads does not run."""
+    """The plan whose backward runs these values in order, without views and without recomputations nothing reads."""
     writer = _Writer(problem)
-    for name in _read_runs(problem, sequence):
+    for name in _without_unread(problem, sequence):
         writer.run((name,))
-    writer.fetch(problem.graph.backward_outputs)
-    return Plan(frozenset(writer.saved), tuple(writer.backward))
+    return writer.plan()
 
 
-def _read_runs(problem: Problem, sequence: Sequence[str]) -> list[str]:
-    """Without recomputations whose result is made again, or forgotten, before anything reads it."""
+def _without_unread(problem: Problem, sequence: Sequence[str]) -> list[str]:
+    """The sequence without recomputations whose result nothing reads before it is computed again, or at all."""
     values = problem.graph.by_name
-    wanted = {base for name in problem.graph.backward_outputs for base in _behind(problem, name)}
+    needed = {base for name in problem.graph.backward_outputs for base in _bases(problem, name)}
     found = []
     for name in reversed(sequence):
-        if values[name].role is Role.FORWARD and name not in wanted:
+        if values[name].role is Role.FORWARD and name not in needed:
             continue
         found.append(name)
-        wanted.discard(name)
-        wanted.update(base for source in values[name].inputs for base in _behind(problem, source))
+        needed.discard(name)
+        needed.update(base for source in values[name].inputs for base in _bases(problem, source))
     found.reverse()
     return found
 
 
-def _behind(problem: Problem, name: str) -> tuple[str, ...]:
-    """A value, or what a view of it is a view of."""
+def _bases(problem: Problem, name: str) -> tuple[str, ...]:
+    """The value itself, or for a view the values that it is a view of."""
     value = problem.graph.by_name[name]
     if value.kind is not Kind.VIEW:
         return (name,)
-    return tuple(base for source in value.inputs for base in _behind(problem, source))
+    return tuple(base for source in value.inputs for base in _bases(problem, source))
 
 
 class _Writer:
+    """The backward as it is written. A view is taken just before its first read of every newly computed storage."""
+
     def __init__(self, problem: Problem) -> None:
         self._graph = problem.graph
-        self._at_hand = {value.name for value in problem.graph.values if value.role.is_graph_input}
+        self._available = {value.name for value in problem.graph.values if value.role.is_graph_input}
         self._views: dict[str, list[str]] = {}
-        """Of each storage, as it is now."""
-        self.saved: set[str] = set()
-        self.backward: list[str] = []
+        """The views taken so far of each storage as it was computed last."""
+        self._saved: set[str] = set()
+        self._backward: list[str] = []
 
     def run(self, names: tuple[str, ...]) -> None:
-        """The first of the names makes the others."""
+        """Run the operation of the first name, which computes all of them."""
         if not names:
             return
-        self.fetch(self._graph.by_name[names[0]].inputs)
-        self.backward += names
-        self._at_hand.update(names)
+        self._fetch(self._graph.by_name[names[0]].inputs)
+        self._backward += names
+        self._available.update(names)
         for name in names:
-            self._at_hand.difference_update(self._views.pop(name, ()))
+            self._available.difference_update(self._views.pop(name, ()))
 
-    def fetch(self, names: Iterable[str]) -> None:
+    def plan(self) -> Plan:
+        self._fetch(self._graph.backward_outputs)
+        return Plan(frozenset(self._saved), tuple(self._backward))
+
+    def _fetch(self, names: Iterable[str]) -> None:
+        """Make these values available: take the views again, save the others."""
         for name in names:
-            if name in self._at_hand:
+            if name in self._available:
                 continue
             value = self._graph.by_name[name]
             if value.kind is Kind.VIEW:
-                self.fetch(value.inputs)
-                self.backward.append(name)
+                self._fetch(value.inputs)
+                self._backward.append(name)
                 self._views.setdefault(value.storage, []).append(name)
             else:
-                self.saved.add(name)
-            self._at_hand.add(name)
+                self._saved.add(name)
+            self._available.add(name)

@@ -1,4 +1,4 @@
-"""A graph, the instance made of it, and the plan made of what the instance runs again: they agree on bytes and seconds."""
+"""A graph, its instance, and the plan of the instance's recomputations agree on bytes and seconds."""
 
 from __future__ import annotations
 
@@ -25,56 +25,61 @@ from autockpt.passes.problem.verify import verify
 
 
 def some_plans(instance: Instance, seed: int) -> Iterator[Recomputations]:
-    """Nothing again, anything again anywhere, and the best for some budgets."""
+    """No recomputation, random recomputations, and the best for some budgets."""
     dice = random.Random(seed)
-    loose = [v for v in range(instance.boundary) if not instance.must_save[v]]
+    free = [v for v in range(instance.boundary) if not instance.must_save[v]]
     yield instance.save_everything
     for _ in range(4):
         yield tuple(
-            tuple(dice.sample(loose, min(len(loose), dice.choice([0, 0, 1, 2])))) for _ in instance.save_everything
+            tuple(dice.sample(free, min(len(free), dice.choice([0, 0, 1, 2])))) for _ in instance.save_everything
         )
     if instance.boundary < 14:
         most = peak_bytes(instance, instance.save_everything)
         for budget in (most * 9 // 10, most * 3 // 4):
-            if (again := solve_exact(instance, budget)) is not None:
-                yield again
+            if (recomputed := solve_exact(instance, budget)) is not None:
+                yield recomputed
 
 
-def excess(asked: Problem, order: tuple[str, ...], seed: int = 0) -> set[int]:
-    """What the instance counts beyond the forecast, over some plans."""
-    instance, naming = instance_of(asked, order)
-    simulator = Simulator(asked)
-    base = asked.static_bytes
+def excess(posed: Problem, order: tuple[str, ...], seed: int = 0) -> set[int]:
+    """Bytes that the instance counts beyond the forecast, over some plans."""
+    instance, naming = instance_of(posed, order)
+    simulator = Simulator(posed)
+    base = posed.static_bytes
     found = set()
-    for again in some_plans(instance, seed):
-        plan = plan_of(asked, naming, again)
-        verify(asked, plan)
-        found.add(peak_bytes(instance, again) + base - simulator.peak_bytes(plan))
+    for recomputed in some_plans(instance, seed):
+        plan = plan_of(posed, naming, recomputed)
+        verify(posed, plan)
+        found.add(peak_bytes(instance, recomputed) + base - simulator.peak_bytes(plan))
     return found
 
 
-def test_task_and_forecast_count_the_same_bytes(seeds: range) -> None:
+def test_instance_and_forecast_count_the_same_bytes(seeds: range) -> None:
     for seed in seeds:
-        for asked in (sketch(seed).problem, random_problem(seed)):
-            for order in (traced_order(asked.graph), leaves_first(asked.graph)):
-                assert excess(asked, order, seed) == {0}, f"seed {seed}"
+        for posed in (sketch(seed).problem, random_problem(seed)):
+            for order in (traced_order(posed.graph), leaves_first(posed.graph)):
+                assert excess(posed, order, seed) == {0}, f"seed {seed}"
 
 
-def test_task_and_forecast_count_the_same_seconds(seeds: range) -> None:
+def test_instance_and_forecast_count_the_same_seconds(seeds: range) -> None:
     for seed in seeds:
-        asked = sketch(seed).problem
-        instance, naming = instance_of(asked, traced_order(asked.graph))
-        for again in some_plans(instance, seed):
-            plan = plan_of(asked, naming, again)
-            assert Simulator(asked).recompute_seconds(plan) == pytest.approx(extra_seconds(instance, again))
+        posed = sketch(seed).problem
+        instance, naming = instance_of(posed, traced_order(posed.graph))
+        for recomputed in some_plans(instance, seed):
+            plan = plan_of(posed, naming, recomputed)
+            assert Simulator(posed).recompute_seconds(plan) == pytest.approx(extra_seconds(instance, recomputed))
 
 
-def test_the_way_there_and_back_gives_the_task_that_was_drawn(seeds: range) -> None:
+def test_the_instance_of_a_sketched_problem_is_the_sketch(seeds: range) -> None:
     for seed in seeds:
-        drawn = sketch(seed)
-        instance, _ = instance_of(drawn.problem, traced_order(drawn.problem.graph))
-        assert instance.boundary == drawn.boundary + 1  # The tangents are one more.
-        assert instance.nbytes.tolist() == [*drawn.nbytes[: drawn.boundary], 2, *drawn.nbytes[drawn.boundary :]]
+        sketched = sketch(seed)
+        boundary = sketched.boundary
+        instance, _ = instance_of(sketched.problem, traced_order(sketched.problem.graph))
+        assert instance.boundary == boundary + 1  # The tangents are one more operation.
+        assert instance.nbytes.tolist() == [
+            *sketched.nbytes[: sketched.boundary],
+            2,
+            *sketched.nbytes[sketched.boundary :],
+        ]
 
 
 def framed(*values: Value, outputs: list[str], grads: list[str]) -> JointGraph:
@@ -83,7 +88,7 @@ def framed(*values: Value, outputs: list[str], grads: list[str]) -> JointGraph:
     return joint([start, tangent, *values], outputs, grads)
 
 
-def test_a_view_is_taken_anew_of_a_new_storage() -> None:
+def test_a_view_is_taken_again_of_a_recomputed_storage() -> None:
     graph = framed(
         value("f", "x"),
         value("v", "f", kind=Kind.VIEW, storage="f"),
@@ -93,13 +98,13 @@ def test_a_view_is_taken_anew_of_a_new_storage() -> None:
         outputs=["loss"],
         grads=["b2"],
     )
-    asked = problem(graph)
-    _, naming = instance_of(asked, traced_order(graph))
+    posed = problem(graph)
+    _, naming = instance_of(posed, traced_order(graph))
     assert naming.names == (("f",), ("loss",), (), ("b1",), ("b2",))
-    saved, remade = (plan_of(asked, naming, again) for again in (((), ()), ((), (0,))))
+    saved, rebuilt = (plan_of(posed, naming, recomputed) for recomputed in (((), ()), ((), (0,))))
     assert (saved.saved, saved.backward) == ({"f"}, ("v", "b1", "b2"))
-    assert (remade.saved, remade.backward) == ({"f"}, ("v", "b1", "f", "v", "b2"))
-    assert excess(asked, traced_order(graph)) == {0}
+    assert (rebuilt.saved, rebuilt.backward) == ({"f"}, ("v", "b1", "f", "v", "b2"))
+    assert excess(posed, traced_order(graph)) == {0}
 
 
 def dropout(must_save: bool) -> Problem:
@@ -121,14 +126,14 @@ def test_results_of_an_operation_that_runs_once_are_held_one_by_one() -> None:
     assert excess(dropout(must_save=True), ("b1",)) == {0}
 
 
-def test_results_of_an_operation_that_may_run_again_are_held_together() -> None:
-    asked = dropout(must_save=False)
-    _, naming = instance_of(asked, ("b1",))
+def test_results_of_an_operation_that_may_be_recomputed_are_held_together() -> None:
+    posed = dropout(must_save=False)
+    _, naming = instance_of(posed, ("b1",))
     assert ("d", "out", "mask") in naming.names
-    assert all(0 <= more <= 4 * UNIT for more in excess(asked, ("b1",)))
+    assert all(0 <= more <= 4 * UNIT for more in excess(posed, ("b1",)))
 
 
-def test_what_may_not_cross_is_made_in_the_backward() -> None:
+def test_what_cannot_be_saved_is_computed_in_the_backward() -> None:
     graph = framed(
         value("f", "x"),
         value("g", "f", traits=[Trait.MUST_RECOMPUTE]),
@@ -139,10 +144,10 @@ def test_what_may_not_cross_is_made_in_the_backward() -> None:
         outputs=["loss"],
         grads=["b2"],
     )
-    asked = problem(graph)
-    _, naming = instance_of(asked, traced_order(graph))
+    posed = problem(graph)
+    _, naming = instance_of(posed, traced_order(graph))
     assert naming.names == (("f",), ("g",), ("loss",), (), ("g",), ("b1",), ("late",), ("b2",))
-    assert excess(asked, traced_order(graph)) == {0}
+    assert excess(posed, traced_order(graph)) == {0}
 
 
 class Block(torch.nn.Module):
@@ -159,11 +164,11 @@ class Block(torch.nn.Module):
         return x + self.drop(torch.relu(self.outer(mixed.transpose(1, 2).flatten(2))))
 
 
-def test_plans_of_a_traced_model_hold_and_never_need_more_than_their_task() -> None:
+def test_plans_of_a_traced_model_are_valid_and_never_need_more_than_their_instance() -> None:
     module, outputs, parameters = joint_of(torch.nn.Sequential(Block(), Block()), torch.randn(2, 8, 16))
     graph = read_joint(module, outputs, parameters)
-    free = (Kind.GRAPH_INPUT, Kind.VIEW, Kind.PART, Kind.SYMBOL)
-    seconds = {v.name: 0.0 if v.kind in free else 1.0 for v in graph.values}
-    asked = Problem(graph, seconds, find_must_save(graph, Lowering.EAGER), Lowering.EAGER)
+    no_work = (Kind.GRAPH_INPUT, Kind.VIEW, Kind.PART, Kind.SYMBOL)
+    seconds = {v.name: 0.0 if v.kind in no_work else 1.0 for v in graph.values}
+    posed = Problem(graph, seconds, find_must_save(graph, Lowering.EAGER), Lowering.EAGER)
     for order in (traced_order(graph), leaves_first(graph)):
-        assert min(excess(asked, order)) >= 0
+        assert min(excess(posed, order)) >= 0

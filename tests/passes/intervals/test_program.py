@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 from autockpt.passes.graph.arrays import Booleans, Floats
-from autockpt.passes.instances.instance import Instance, extra_seconds, peak_bytes
-from autockpt.passes.instances.intervals import interval_plan, just_in_time, pose_intervals, unavoidable_bytes
 from autockpt.passes.intervals.program import lp_bound, solve
 from autockpt.passes.intervals.values import Intervals
 
@@ -109,56 +107,3 @@ def test_gaps_that_share_no_turn_are_refused() -> None:
     apart = Intervals(np.ones(2), np.ones(2), np.array([0, 5]), np.array([2, 6]), none, np.ones(2, dtype=np.bool_))
     with pytest.raises(ValueError, match="share a turn"):
         solve(apart, np.ones(7), limit_seconds=1.0)
-
-
-def chain(length: int) -> Instance:
-    """f0 -> f1 -> ..; the backward goes back along it and each of its operations reads its forward twin."""
-    reads = [[v - 1] if v else [] for v in range(length)]
-    reads += [[length - 1 - back] + ([length + back - 1] if back else []) for back in range(length)]
-    return Instance.of([1.0] * (2 * length), [8] * length + [1] * length, reads, boundary=length)
-
-
-def test_gaps_run_from_the_last_forward_to_the_first_backward_read() -> None:
-    intervals = pose_intervals(chain(3))
-
-    assert intervals.opens.tolist() == [2, 3, 3]
-    assert intervals.closes.tolist() == [4, 3, 2]
-    assert intervals.free_to_save.tolist() == [False, False, True]
-    assert unavoidable_bytes(chain(3)).tolist() == [8, 16, 16, 9, 10, 10]
-
-
-def test_values_run_again_right_before_their_first_need() -> None:
-    task = chain(4)
-
-    assert just_in_time(task, np.array([True, True, False, False])) == ((), (), (0, 1), ())
-    assert just_in_time(task, np.array([True, False, False, False])) == ((), (), (), (0,))
-
-
-def test_the_plan_fits_when_replayed_and_its_bound_holds() -> None:
-    task = chain(8)
-    whole = peak_bytes(task, task.save_everything)
-    for budget in range(whole * 2 // 3, whole + 1, 4):
-        found = interval_plan(task, budget)
-        assert found.again is not None
-        assert peak_bytes(task, found.again) <= budget
-        assert extra_seconds(task, found.again) >= found.bound_seconds - 1e-6
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_no_plan_of_the_class_is_faster_than_the_bound(seed: int) -> None:
-    """Only some values are read by the backward, so that others are saved for recomputations alone."""
-    random = Random(seed)
-    reads = [sorted({random.randrange(v) for _ in range(random.randrange(1, 3))}) if v else [] for v in range(6)]
-    reads += [sorted({random.randrange(6), *([5 + back] if back else [])}) for back in range(5)]
-    task = Instance.of([random.randrange(6) for _ in reads], [random.randrange(9) for _ in reads], reads, boundary=6)
-    plans = [just_in_time(task, np.array(chosen)) for chosen in product((False, True), repeat=6)]
-    for budget in sorted({peak_bytes(task, again) for again in plans}):
-        fitting = [extra_seconds(task, again) for again in plans if peak_bytes(task, again) <= budget]
-        assert interval_plan(task, budget).bound_seconds <= min(fitting) + 1e-6
-
-
-def test_a_budget_below_one_operation_is_hopeless() -> None:
-    found = interval_plan(chain(3), 9)
-
-    assert found.again is None
-    assert found.bound_seconds == inf

@@ -22,7 +22,7 @@ def saved(asked: Problem, name: str) -> frozenset[str]:
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_every_baseline_is_a_plan_that_can_run(seed: int) -> None:
-    asked = random_problem(seed, most_values=12)
+    asked = random_problem(seed, max_values=12)
     for found in find_baselines(asked):
         verify(asked, found.plan)
         assert found.peak_bytes == Simulator(asked).peak_bytes(found.plan)

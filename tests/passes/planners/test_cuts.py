@@ -42,7 +42,7 @@ def test_no_set_of_kept_values_is_cheaper(seed: int, price: float) -> None:
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 10**6), price=prices)
 def test_networkx_finds_a_cut_of_the_same_value(seed: int, price: float) -> None:
-    asked = random_problem(seed, most_values=12)
+    asked = random_problem(seed, max_values=12)
     flow = nx.DiGraph()
     for v in asked.graph.values:
         if v.role in (Role.BACKWARD, Role.TANGENT):

@@ -8,7 +8,7 @@ from math import inf, isfinite
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle import optima, telling_budgets
+from oracle import optima, sample_budgets
 from random_instances import sketch
 
 from autockpt.passes.instances.from_graph import instance_of
@@ -25,7 +25,7 @@ class Asked:
         self.problem: Problem = sketch(seed).problem
         self.instance, _ = instance_of(self.problem, leaves_first(self.problem.graph))
         given = self.problem.static_bytes
-        here = telling_budgets(self.instance)
+        here = sample_budgets(self.instance)
         self.budgets = [budget + given for budget in here]
         self.optima = optima(self.instance, here)
         self.step = sum(self.problem.seconds.values())

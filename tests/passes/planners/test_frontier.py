@@ -15,7 +15,7 @@ from autockpt.passes.planners.frontier import Frontier
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_a_larger_budget_never_gives_a_slower_plan(seed: int) -> None:
-    frontier = Frontier(random_problem(seed, most_values=10))
+    frontier = Frontier(random_problem(seed, max_values=10))
     low, high = frontier.peak_bytes(frontier.lowest), frontier.peak_bytes(frontier.fastest)
     budgets = [low + (high - low) * step // 8 for step in range(9)]
     found = [frontier.within(budget) for budget in budgets]

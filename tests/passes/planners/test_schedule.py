@@ -48,7 +48,7 @@ def test_a_weight_gradient_comes_before_the_input_gradient_that_autograd_asks_fo
 @settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 10**6), price=st.floats(1e-9, 1e-1))
 def test_every_scheduled_cut_can_run(seed: int, price: float) -> None:
-    asked = random_problem(seed, most_values=10)
+    asked = random_problem(seed, max_values=10)
     saved = PricedCut(asked).saved(price)
     for order in (traced_order(asked.graph), leaves_first(asked.graph)):
         verify(asked, schedule(asked.graph, saved, order))
