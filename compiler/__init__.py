@@ -1,8 +1,5 @@
 """autockpt: a training step that stays inside its memory budget, as fast as that allows, with the same gradients."""
 
-# mypy: disable-error-code="no-redef"
-# `analyze` is a function and the module of `autockpt.analysis` that defines it.
-
 from __future__ import annotations
 
 from importlib import import_module

@@ -1,16 +1,19 @@
-"""TODO"""
+"""Will a training step fit, why, and what would it cost: planned for any device without running anything."""
 
-from autockpt.analysis.entry import analyze
-from autockpt.analysis.request import Question, check_settings
+from autockpt.analysis.entry import analyze, run_request
+from autockpt.analysis.request import Request, device_profile
 from autockpt.analysis.result import Analysis
-from autockpt.analysis.variants import MaxBatch, Scenario, what_if
+from autockpt.analysis.variants import LargestBatch, batch_argument, builder, check_settings, what_if
 
 __all__ = [
     "Analysis",
-    "MaxBatch",
-    "Question",
-    "Scenario",
+    "LargestBatch",
+    "Request",
     "analyze",
+    "batch_argument",
+    "builder",
     "check_settings",
+    "device_profile",
+    "run_request",
     "what_if",
 ]

@@ -1,8 +1,11 @@
-"""`autockpt.analyze`: will it fit, why, and what would it cost, before anything runs."""
+"""`autockpt.analyze`: trace a training step on tensors without memory, plan each of its graphs, and report.
+
+Nothing is run and nothing of the model's size is allocated, so the device and its memory need not be present.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -10,16 +13,13 @@ from typing import Any
 import torch
 
 from autockpt.analysis.graph import Asked, Study, study
-from autockpt.analysis.optimizer_state import OptimizerState, optimizer_state
-from autockpt.analysis.report import Facts, build_report
-from autockpt.analysis.request import Question
-from autockpt.analysis.result import Analysis
-from autockpt.budget import offline_budget
-from autockpt.cost_models import DeviceProfile
+from autockpt.analysis.optimizer_state import optimizer_state
+from autockpt.analysis.report import build_report
+from autockpt.analysis.request import Request, device_profile
+from autockpt.analysis.result import Analysis, PlannedStep
 from autockpt.errors import AutockptError
 from autockpt.inductor import (
     Break,
-    DynamoError,
     FakeStep,
     NoTriton,
     TracedDevice,
@@ -30,10 +30,7 @@ from autockpt.inductor import (
     trace,
 )
 from autockpt.machine import cache_folder
-from autockpt.passes.problem import CHECKED_MARGIN, UNCHECKED_MARGIN, Setup
 from autockpt.plans import PlanFile
-
-Build = Callable[[torch.device], FakeStep]
 
 
 def analyze(
@@ -46,87 +43,81 @@ def analyze(
     plan: str | PlanFile | None = None,
     **kwargs: Any,
 ) -> Analysis:
-    """Plan a training step of `model(*args, **kwargs)` for a device that need not be here. Runs and allocates nothing.
+    """Plan a training step of `model(*args, **kwargs)` for a device that need not be present.
 
-    `device`: the name of a shipped profile or the path of one; this machine's by default. `optimizer`: one of
-    torch.optim by its name, whose state counts. `lower`: write the kernels' code too, and count what it allocates.
+    `device`: the name of a shipped profile or the path of a profile; this machine's by default.
+    `optimizer`: name of a `torch.optim` optimizer, whose state then counts.
+    `lower`: compile the step too, and count what the generated code allocates.
+    `plan`: a saved plan, or its path, to be forecast in the place of planning.
     """
-    given = PlanFile.load(plan) if isinstance(plan, str) else plan
-    question = Question(memory_budget, device, optimizer, lower, given)
-    name = type(model).__name__ if isinstance(model, torch.nn.Module) else getattr(model, "__name__", "step")
-    return answer(question, lambda where: from_model(model, args, kwargs, where), name)
-
-
-def answer(question: Question, build: Build, target: str, settings: dict[str, Any] | None = None) -> Analysis:
-    """The analysis of the step that `build` makes for a device."""
-    profile = question.profile
-    with ExitStack() as scope:
-        place = scope.enter_context(fake_cuda_device(profile, cache_folder()))
-        notes = list(place.approximations)
-        question = _with_triton(question, place, profile, scope, notes)
-        question.progress("building the model")
-        step = build(place.device)
-        state = optimizer_state(question.optimizer, step.parameters, step.mode) if question.optimizer else None
-        studies, breaks = _studied(question, step, profile, place, state)
-        owned, inputs = step.graph_input_bytes
-        facts = Facts(
-            target=target,
-            profile=profile,
-            traced_as=place.device.type,
-            parameters=sum(parameter.numel() for parameter in step.parameters),
-            parameter_bytes=owned,
-            input_bytes=inputs,
-            settings=settings or {},
-            approximations=notes,
-            optimizer=state,
-            breaks=breaks,
-        )
-        return Analysis(build_report(studies, facts), tuple(studies))
-
-
-def _studied(
-    question: Question, step: FakeStep, profile: DeviceProfile, place: TracedDevice, state: OptimizerState | None
-) -> tuple[list[Study], list[Break]]:
-    reserve = state.state_bytes if state else 0
-    setup = Setup(
-        budget=offline_budget(question.memory_budget, reserve, profile),
-        device=profile,
-        threads=torch.get_num_threads(),
-        solve_seconds=question.solve_seconds,
-        margin=CHECKED_MARGIN if question.lower else UNCHECKED_MARGIN,
+    request = Request(
+        target=type(model).__name__ if isinstance(model, torch.nn.Module) else getattr(model, "__name__", "step"),
+        build=lambda place, _: from_model(model, args, kwargs, place),
+        profile=device_profile(device),
+        memory_budget=memory_budget,
+        optimizer=optimizer,
+        dry_run=lower,
+        plan=PlanFile.load(plan) if isinstance(plan, str) else plan,
     )
-    asked = Asked(setup, question.lower, question.plan, question.around, question.progress)
-    found: list[Study] = []
-    question.progress("tracing")
+    return run_request(request)
+
+
+def run_request(request: Request) -> Analysis:
+    """Build the step, trace it, plan its graphs, and make the report."""
+    with ExitStack() as scope:
+        device = scope.enter_context(fake_cuda_device(request.profile, cache_folder()))
+        approximations = list(device.approximations)
+        if trouble := _fake_triton(request, device, scope):
+            approximations.append(f"the step was not compiled: {trouble}")
+            request = replace(request, dry_run=False)
+        request.progress("building the model")
+        fake = request.build(device.device, request.settings)
+        state = optimizer_state(request.optimizer, fake.parameters, fake.mode) if request.optimizer else None
+        graphs, breaks = _plan_graphs(request, fake, state.state_bytes if state else 0)
+        parameter_bytes, input_bytes = fake.graph_input_bytes
+        step = PlannedStep(
+            graphs=tuple(graphs),
+            breaks=tuple(breaks),
+            traced_as=device.device.type,
+            approximations=tuple(approximations),
+            parameters=sum(parameter.numel() for parameter in fake.parameters),
+            parameter_bytes=parameter_bytes,
+            input_bytes=input_bytes,
+            optimizer=state,
+        )
+        return Analysis(build_report(request, step), step.graphs)
+
+
+def _plan_graphs(request: Request, fake: FakeStep, state_bytes: int) -> tuple[list[Study], list[Break]]:
+    asked = Asked(request.setup(state_bytes), request.dry_run, request.plan, request.alternatives, request.progress)
+    graphs: list[Study] = []
+    request.progress("tracing")
     try:
-        breaks = trace(step, lambda joint: found.append(study(joint, asked)))
+        breaks = trace(fake, lambda joint: graphs.append(study(joint, asked)))
     except AutockptError:
         raise
     except Exception as error:
         raise AutockptError(f"the model does not trace: {_reason(error)}") from error
-    if not found:
-        raise AutockptError("the model has no gradient to plan for: nothing that it returns needs one")
-    return found, breaks
+    if not graphs:
+        raise AutockptError("the model has no gradient to plan for: no output requires one")
+    return graphs, breaks
 
 
-def _with_triton(
-    question: Question, place: TracedDevice, profile: DeviceProfile, scope: ExitStack, notes: list[str]
-) -> Question:
-    """Kernels for a GPU that is not here are written with a driver that stands in for its own."""
-    if not question.lower or place.device.type == "cpu" or not place.approximations:
-        return question
+def _fake_triton(request: Request, device: TracedDevice, scope: ExitStack) -> str:
+    """Enter the fake Triton driver where code for an absent GPU is to be generated. Says why that is not possible."""
+    if not request.dry_run or device.device.type == "cpu" or not device.approximations:
+        return ""
     try:
-        scope.enter_context(fake_triton_driver(gpu_properties(profile.name)[0]))
+        scope.enter_context(fake_triton_driver(gpu_properties(request.profile.name)[0]))
     except NoTriton as reason:
-        notes.append(f"the step was not lowered: {reason}")
-        return replace(question, lower=False)
-    return question
+        return str(reason)
+    return ""
 
 
 def _reason(error: Exception) -> str:
-    """The first line that says something, of what may be pages."""
-    lines: Sequence[str] = [line.strip() for line in str(error).splitlines() if line.strip()]
-    name = type(error).__name__
-    if isinstance(error, DynamoError) and len(lines) > 1 and lines[0].startswith("backend="):
+    """The first informative line of a message that may have pages; Dynamo's begin with the name of the backend."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].startswith("backend="):
         return lines[1]
+    name = type(error).__name__
     return f"{name}: {lines[0]}" if lines else name

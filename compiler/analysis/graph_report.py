@@ -1,4 +1,16 @@
-"""One graph of an analysis as JSON: launches in time, blocks of memory, the peak, and every tensor."""
+"""One graph of an analysis as JSON.
+
+name, values                    "graph 0"; number of values in the joint graph
+peak_bytes, min_peak_bytes, fastest_bytes, step_seconds, recompute_seconds, saved_bytes
+                                of the chosen plan; graph inputs are counted
+method                          the generator that found the plan
+gap                             bounds on any plan's overhead, and the distance to them
+timeline                        kinds (of bytes), launches, peak (index of the launch with most bytes live)
+  launches                      operation, module, pass, start_seconds, seconds, recomputes, bytes (by kind)
+blocks                          allocations: name, bytes, kind, first_launch, last_launch
+at_peak                         operation, pass, by_kind, by_module, largest (name, bytes, kind, source)
+tensors                         see `tensors`
+"""
 
 from __future__ import annotations
 
@@ -7,14 +19,15 @@ from typing import Any
 from autockpt.analysis.graph import Study
 from autockpt.analysis.tensors import tensor_rows
 from autockpt.partition import breakdown_json
-from autockpt.passes.forecast import Content, Timeline
+from autockpt.passes.forecast import Content, Timeline, build_timeline
 
 _KINDS = tuple(content.value for content in Content)
 
 
-def graph_report(number: int, study: Study) -> dict[str, Any]:
+def graph_report(number: int, study: Study, *, timeline: bool) -> dict[str, Any]:
+    """Without a timeline of its own, a graph has summary figures only, and with `timeline` also timeline and blocks."""
     decision = study.decision
-    facts: dict[str, Any] = {
+    report: dict[str, Any] = {
         "name": f"graph {number}",
         "values": len(decision.problem.graph.values),
         "peak_bytes": decision.forecast.peak_bytes,
@@ -25,56 +38,55 @@ def graph_report(number: int, study: Study) -> dict[str, Any]:
         "saved_bytes": decision.forecast.saved_bytes,
         "method": decision.candidate.method,
     }
-    if study.timeline is None:
-        return facts
-    return facts | {
-        "gap": decision.gap.as_json(),
-        "timeline": _timeline(study, study.timeline),
-        "blocks": [
-            {
-                "name": b.name,
-                "bytes": b.nbytes,
-                "kind": b.content.value,
-                "first_launch": b.first_launch,
-                "last_launch": b.last_launch,
-            }
-            for b in study.timeline.allocations
-            if b.nbytes
-        ],
-        "at_peak": _at_peak(study),
-        "tensors": list(tensor_rows(decision, study.timeline)),
-    }
+    if study.timeline is not None:
+        details = {
+            "gap": decision.gap.as_json(),
+            "at_peak": _at_peak(study),
+            "tensors": list(tensor_rows(decision, study.timeline)),
+        }
+        return report | details | _live_memory(study, study.timeline)
+    if timeline:
+        return report | _live_memory(study, build_timeline(decision.frontier.simulator, decision.plan))
+    return report
 
 
-def _timeline(study: Study, timeline: Timeline) -> dict[str, Any]:
-    known = study.decision.problem.graph.by_name
+def _live_memory(study: Study, timeline: Timeline) -> dict[str, Any]:
+    sources = study.decision.problem.graph.by_name
     live = timeline.live()
-    totals = [sum(stack.values()) for stack in live]
-    return {
-        "kinds": list(_KINDS),
-        "launches": [
-            {
-                "operation": launch.operation,
-                "module": known[launch.operation].source.module,
-                "pass": "backward" if launch.in_backward else "forward",
-                "start_seconds": launch.start_seconds,
-                "seconds": launch.seconds,
-                "recomputes": launch.recomputes,
-                "bytes": [stack[content] for content in Content],
-            }
-            for launch, stack in zip(timeline.launches, live, strict=True)
-        ],
-        "peak": totals.index(max(totals)) if totals else 0,
-    }
+    totals = [sum(by_kind.values()) for by_kind in live]
+    launches = [
+        {
+            "operation": launch.operation,
+            "module": sources[launch.operation].source.module,
+            "pass": "backward" if launch.in_backward else "forward",
+            "start_seconds": launch.start_seconds,
+            "seconds": launch.seconds,
+            "recomputes": launch.recomputes,
+            "bytes": [by_kind[content] for content in Content],
+        }
+        for launch, by_kind in zip(timeline.launches, live, strict=True)
+    ]
+    blocks = [
+        {
+            "name": block.name,
+            "bytes": block.nbytes,
+            "kind": block.content.value,
+            "first_launch": block.first_launch,
+            "last_launch": block.last_launch,
+        }
+        for block in timeline.allocations
+        if block.nbytes
+    ]
+    peak = totals.index(max(totals)) if totals else 0
+    return {"timeline": {"kinds": list(_KINDS), "launches": launches, "peak": peak}, "blocks": blocks}
 
 
 def _at_peak(study: Study) -> dict[str, Any]:
     found = breakdown_json(study.decision)
-    largest = [{**entry, "kind": Content[entry["kind"].upper()].value} for entry in found["largest"]]
     return {
         "operation": found["operation"],
         "pass": "backward" if found["in_backward"] else "forward",
         "by_kind": {content.value: size for content, size in study.decision.forecast.filled_by().items()},
         "by_module": found["by_module"],
-        "largest": largest,
+        "largest": [{**entry, "kind": Content[entry["kind"].upper()].value} for entry in found["largest"]],
     }

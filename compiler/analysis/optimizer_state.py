@@ -1,4 +1,4 @@
-"""Bytes that an optimizer keeps for its parameters: one step of torch's own, on tensors without memory."""
+"""Bytes of state that an optimizer allocates: one step of torch's own optimizer on tensors without memory."""
 
 from __future__ import annotations
 
@@ -17,36 +17,40 @@ from autockpt.errors import OptionError
 @dataclass(frozen=True)
 class OptimizerState:
     name: str
+    """As the report shows it: `AdamW`, `SGD with momentum`."""
     state_bytes: int
 
 
 def optimizer_state(
     name: str, parameters: Sequence[torch.nn.Parameter], mode: AbstractContextManager[Any]
 ) -> OptimizerState:
-    """Of `torch.optim`'s optimizer of that name, whatever its case, with its defaults."""
+    """Of the `torch.optim` optimizer of that name, whatever its case, with its defaults.
+
+    `parameters` are fake tensors, and `mode` is the fake tensor mode they were made in.
+    """
     made = _OPTIMIZERS.get(name.lower())
     if made is None:
         raise OptionError(f"unknown optimizer {name!r}; accepted are {', '.join(sorted(_OPTIMIZERS))}")
-    cls, settings = made
-    shown = " with ".join([getattr(cls, "__name__", name), *settings])
+    optimizer_class, settings = made
+    shown = " with ".join([getattr(optimizer_class, "__name__", name), *settings])
     trained = [parameter for parameter in parameters if parameter.requires_grad]
     if not trained:
         return OptimizerState(shown, 0)
-    if "foreach" in inspect.signature(cls).parameters:
-        # One parameter at a time: the state is the same, and no kernel for many is asked for.
+    if "foreach" in inspect.signature(optimizer_class).parameters:
+        # The state is the same, and the kernels for lists of tensors need not support fake ones.
         settings = {**settings, "foreach": False}
     with mode:
-        optimizer = cls(trained, lr=1e-3, **settings)
+        optimizer = optimizer_class(trained, lr=1e-3, **settings)
         for parameter in trained:
             parameter.grad = torch.empty_like(parameter)
         optimizer.step()
         for parameter in trained:
             parameter.grad = None
-    held = [leaf for leaf in tree_leaves(dict(optimizer.state)) if isinstance(leaf, torch.Tensor)]
-    return OptimizerState(shown, sum(tensor.untyped_storage().nbytes() for tensor in held))
+    state = [leaf for leaf in tree_leaves(dict(optimizer.state)) if isinstance(leaf, torch.Tensor)]
+    return OptimizerState(shown, sum(tensor.untyped_storage().nbytes() for tensor in state))
 
 
-# Those that take one gradient a parameter: a closure, sparse gradients or matrices only is another question.
+# Optimizers that need one dense gradient for each parameter: no closures, no sparse gradients, not for matrices only.
 _OPTIMIZERS: dict[str, tuple[Callable[..., torch.optim.Optimizer], dict[str, Any]]] = {
     name.lower(): (getattr(torch.optim, name), {})
     for name in ("Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop")

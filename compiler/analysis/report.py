@@ -1,158 +1,151 @@
-"""What was found about a step, as one dictionary that is valid JSON. Its fields: `README.md`, "Analysis as JSON"."""
+"""An analysis as one dictionary that is valid JSON, schema 2. Bytes and seconds are numbers, shares are fractions of 1.
+
+schema, kind, autockpt, torch   2, "autockpt analysis", and the two versions
+target, settings                what was analyzed, and the factory's arguments
+device                          name, memory_bytes, traced_as (device type), approximations (sentences)
+fits, outcome, verdict          true or false; "fastest", "fits" or "over_budget"; a sentence
+budget_bytes                    of the step, optimizer state included
+peak_bytes                      of the step with the chosen plan; step_peak_bytes: without optimizer state
+min_peak_bytes, fastest_bytes   smallest peak of any plan found; peak of the fastest plan
+compiled_bytes                  peak of the generated code by a dry run; null without one
+step_seconds, fastest_seconds   of the chosen plan, and of the fastest; overhead: their ratio less 1
+parameters                      number of elements
+memory                          bytes of parameters (buffers included), gradients, optimizer, inputs
+optimizer                       name, state_bytes; or null
+frontier                        plans by rising peak: budget_bytes, peak_bytes, step_seconds, recompute_seconds,
+                                saved_bytes, method, chosen; empty for a step of several graphs
+baselines                       name, peak_bytes, step_seconds, recompute_seconds
+graphs                          one entry a graph: see `graph_report`
+breaks                          graph breaks: reason, count
+what_if                         change, settings, fits, peak_bytes, min_peak_bytes, fastest_bytes, step_seconds,
+                                overhead
+max_batch                       batch, peak_bytes, next_bytes (peak of one more; null where the search stopped),
+                                stopped (why it did, or ""); null where it was not asked for
+estimated                       operators without a formula: name, and how their time was estimated
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import torch
 
-from autockpt.analysis.graph import Point, Study
+from autockpt.analysis.graph import Study
 from autockpt.analysis.graph_report import graph_report
-from autockpt.analysis.optimizer_state import OptimizerState
-from autockpt.cost_models import DeviceProfile
-from autockpt.inductor import Break
+from autockpt.analysis.request import Request
+from autockpt.analysis.result import PlannedStep
 from autockpt.partition import estimated_operators
 from autockpt.passes.problem import Outcome
 from autockpt.render import peak_launch, step_launches
 from autockpt.units import format_size
 
 SCHEMA = 2
+_NEGLIGIBLE = 5e-4
+"""Overhead below which a step counts as at full speed."""
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What is known of a step beside its graphs."""
-
-    target: str
-    profile: DeviceProfile
-    traced_as: str
-    parameters: int
-    parameter_bytes: int
-    """Buffers included."""
-    input_bytes: int
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    approximations: Sequence[str] = ()
-    optimizer: OptimizerState | None = None
-    breaks: Sequence[Break] = ()
-
-
-def build_report(studies: Sequence[Study], facts: Facts) -> dict[str, Any]:
+def build_report(request: Request, step: PlannedStep) -> dict[str, Any]:
     from autockpt import __version__
 
-    graphs = [graph_report(number, study) for number, study in enumerate(studies)]
-    troubles = [f"the step could not be lowered: {study.trouble}" for study in studies if study.trouble]
+    several = len(step.graphs) > 1
+    troubles = [f"the step could not be compiled: {graph.trouble}" for graph in step.graphs if graph.trouble]
     report: dict[str, Any] = {
         "schema": SCHEMA,
         "kind": "autockpt analysis",
         "autockpt": __version__,
         "torch": torch.__version__,
-        "target": facts.target,
-        "settings": dict(facts.settings),
+        "target": request.target,
+        "settings": dict(request.settings),
         "device": {
-            "name": facts.profile.name,
-            "memory_bytes": facts.profile.memory_bytes,
-            "traced_as": facts.traced_as,
-            "approximations": [*facts.approximations, *troubles],
+            "name": request.profile.name,
+            "memory_bytes": request.profile.memory_bytes,
+            "traced_as": step.traced_as,
+            "approximations": [*step.approximations, *troubles],
         },
-        "parameters": facts.parameters,
-        "optimizer": asdict(facts.optimizer) if facts.optimizer else None,
-        "graphs": graphs,
-        "breaks": [asdict(one) for one in facts.breaks],
+        "parameters": step.parameters,
+        "optimizer": asdict(step.optimizer) if step.optimizer else None,
+        # The peak of several graphs together is found from their timelines.
+        "graphs": [graph_report(number, graph, timeline=several) for number, graph in enumerate(step.graphs)],
+        "breaks": [asdict(one) for one in step.breaks],
         "what_if": [],
         "max_batch": None,
-        "estimated": {name: why for study in studies for name, why in _estimated(study).items()},
+        "estimated": {name: why for graph in step.graphs for name, why in _estimated(graph).items()},
     }
-    report |= _totals(studies, facts, report)
-    return report | {"verdict": _verdict(report)}
+    report |= _memory(step, report)
+    report |= _seconds(step)
+    report |= _outcome(step, report)
+    report |= {"frontier": _frontier(step), "baselines": _baselines(step)}
+    return report | {"verdict": _verdict(request, report)}
 
 
-def _totals(studies: Sequence[Study], facts: Facts, report: Mapping[str, Any]) -> dict[str, Any]:
-    state = facts.optimizer.state_bytes if facts.optimizer else 0
-    given = facts.parameter_bytes + facts.input_bytes
-    whole = _Whole(studies, given, state)
-    peak = whole.of([study.decision.forecast.peak_bytes for study in studies])
-    if len(studies) > 1 and (worst := peak_launch(step_launches(report))):
+def _memory(step: PlannedStep, report: Mapping[str, Any]) -> dict[str, Any]:
+    peak = step.peak_bytes([graph.decision.forecast.peak_bytes for graph in step.graphs])
+    if len(step.graphs) > 1 and (worst := peak_launch(step_launches(report))):
         peak = worst.live_bytes
-    lowered = [study.decision.compiled_bytes for study in studies]
-    budget = min(study.decision.budget_bytes for study in studies) + state
-    over = any(study.decision.outcome is Outcome.OVER_BUDGET for study in studies) or (
-        len(studies) > 1 and peak > budget
-    )
-    fastest = all(study.decision.outcome is Outcome.FASTEST for study in studies)
-    seconds = sum(study.decision.forecast.step_seconds for study in studies)
-    unbound = sum(study.fastest_seconds for study in studies)
+    compiled = [size for graph in step.graphs if (size := graph.decision.compiled_bytes)]
     return {
-        "budget_bytes": budget,
-        "fits": not over,
-        "outcome": "over_budget" if over else "fastest" if fastest else "fits",
+        "budget_bytes": min(graph.decision.budget_bytes for graph in step.graphs) + step.state_bytes,
         "peak_bytes": peak,
-        "step_peak_bytes": peak - state,
-        "min_peak_bytes": whole.of([study.min_peak_bytes for study in studies]),
-        "fastest_bytes": whole.of([study.fastest_bytes for study in studies]),
-        "compiled_bytes": whole.of([one for one in lowered if one is not None]) if all(lowered) else None,
-        "step_seconds": seconds,
-        "fastest_seconds": unbound,
-        "overhead": seconds / unbound - 1 if unbound else 0.0,
+        "step_peak_bytes": peak - step.state_bytes,
+        "min_peak_bytes": min(peak, step.peak_bytes([graph.min_peak_bytes for graph in step.graphs])),
+        "fastest_bytes": step.peak_bytes([graph.fastest_bytes for graph in step.graphs]),
+        "compiled_bytes": step.peak_bytes(compiled) if len(compiled) == len(step.graphs) else None,
         "memory": {
-            "parameters": facts.parameter_bytes,
-            "gradients": sum(_gradient_bytes(study) for study in studies),
-            "optimizer": state,
-            "inputs": facts.input_bytes,
+            "parameters": step.parameter_bytes,
+            "gradients": sum(_gradient_bytes(graph) for graph in step.graphs),
+            "optimizer": step.state_bytes,
+            "inputs": step.input_bytes,
         },
-        "frontier": _frontier(studies, whole),
-        "baselines": _baselines(studies, whole),
     }
 
 
-@dataclass(frozen=True)
-class _Whole:
-    """Peaks of graphs as the peak of a step. Of several graphs it is a sum, more than they need together."""
-
-    studies: Sequence[Study]
-    graph_input_bytes: int
-    state_bytes: int
-
-    def of(self, peaks: Sequence[int]) -> int:
-        if len(peaks) == 1:
-            return peaks[0] + self.state_bytes
-        own = [study.decision.forecast.graph_input_bytes for study in self.studies]
-        return sum(peaks) - sum(own[: len(peaks)]) + self.graph_input_bytes + self.state_bytes
+def _seconds(step: PlannedStep) -> dict[str, Any]:
+    seconds = sum(graph.decision.forecast.step_seconds for graph in step.graphs)
+    fastest = sum(graph.fastest_seconds for graph in step.graphs)
+    overhead = seconds / fastest - 1 if fastest else 0.0
+    return {"step_seconds": seconds, "fastest_seconds": fastest, "overhead": overhead}
 
 
-def _frontier(studies: Sequence[Study], whole: _Whole) -> list[dict[str, Any]]:
-    """Of a step in one graph; those of several have no common one."""
-    if len(studies) != 1:
+def _outcome(step: PlannedStep, report: Mapping[str, Any]) -> dict[str, Any]:
+    outcomes = {graph.decision.outcome for graph in step.graphs}
+    over = Outcome.OVER_BUDGET in outcomes
+    # Each graph is planned within the whole budget; together they may be over it.
+    over = over or (len(step.graphs) > 1 and report["peak_bytes"] > report["budget_bytes"])
+    name = "over_budget" if over else "fastest" if outcomes == {Outcome.FASTEST} else "fits"
+    return {"fits": not over, "outcome": name}
+
+
+def _frontier(step: PlannedStep) -> list[dict[str, Any]]:
+    """Of a step in one graph; the frontiers of several have no common one."""
+    if len(step.graphs) != 1:
         return []
     return [
         {
-            "budget_bytes": point.budget_bytes + whole.state_bytes,
-            "peak_bytes": whole.of([point.peak_bytes]),
+            "budget_bytes": point.budget_bytes + step.state_bytes,
+            "peak_bytes": step.peak_bytes([point.peak_bytes]),
             "step_seconds": point.step_seconds,
             "recompute_seconds": point.recompute_seconds,
             "saved_bytes": point.saved_bytes,
             "method": point.name,
             "chosen": point.chosen,
         }
-        for point in studies[0].points
+        for point in step.graphs[0].points
     ]
 
 
-def _baselines(studies: Sequence[Study], whole: _Whole) -> list[dict[str, Any]]:
-    names = [point.name for point in studies[0].baselines]
-    rows = []
-    for number, name in enumerate(names):
-        points: list[Point] = [study.baselines[number] for study in studies]
-        rows.append(
-            {
-                "name": name,
-                "peak_bytes": whole.of([point.peak_bytes for point in points]),
-                "step_seconds": sum(point.step_seconds for point in points),
-                "recompute_seconds": sum(point.recompute_seconds for point in points),
-            }
-        )
-    return rows
+def _baselines(step: PlannedStep) -> list[dict[str, Any]]:
+    """Each with its policy applied to every graph."""
+    return [
+        {
+            "name": points[0].name,
+            "peak_bytes": step.peak_bytes([point.peak_bytes for point in points]),
+            "step_seconds": sum(point.step_seconds for point in points),
+            "recompute_seconds": sum(point.recompute_seconds for point in points),
+        }
+        for points in zip(*(graph.baselines for graph in step.graphs), strict=True)
+    ]
 
 
 def _gradient_bytes(study: Study) -> int:
@@ -165,16 +158,21 @@ def _estimated(study: Study) -> Mapping[str, str]:
     return estimated_operators(study.decision.problem.graph, {})
 
 
-def _verdict(report: Mapping[str, Any]) -> str:
+def _verdict(request: Request, report: Mapping[str, Any]) -> str:
     budget, device = format_size(report["budget_bytes"]), report["device"]["name"]
     if report["fits"]:
-        peak = format_size(report["peak_bytes"])
-        cost = (
-            f"{report['overhead']:.1%} slower than the fastest plan" if report["overhead"] > 5e-4 else "at full speed"
-        )
+        overhead, peak = report["overhead"], format_size(report["peak_bytes"])
+        cost = f"{overhead:.1%} slower than the fastest plan" if overhead > _NEGLIGIBLE else "at full speed"
         return f"It fits: {peak} of {budget} on {device}, {cost}."
-    over = format_size(max(report["peak_bytes"] - report["budget_bytes"], 0))
-    floor = format_size(report["peak_bytes"])
-    return (
-        f"It does not fit: the lowest peak that was found, {floor}, is {over} over the budget of {budget} on {device}."
-    )
+    needed = max(report["peak_bytes"], report["compiled_bytes"] or 0)
+    over = format_size(max(needed - report["budget_bytes"], 0))
+    peak = f"{_whose_peak(request, report)}, {format_size(needed)},"
+    return f"It does not fit: {peak} is {over} over the budget of {budget} on {device}."
+
+
+def _whose_peak(request: Request, report: Mapping[str, Any]) -> str:
+    if request.plan:
+        return "the peak of the given plan"
+    if len(report["graphs"]) > 1:
+        return "the peak of all its graphs together"
+    return "the smallest peak of any plan found"

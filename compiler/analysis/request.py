@@ -1,33 +1,44 @@
-"""What an analysis is asked, the step aside: budget, device, and how much is wanted.
-
-`--set batch=32 seq=4096`: arguments of a factory, checked against what it takes.
-"""
+"""What one analysis is asked for: which step, on which device, within which budget, and how much of it to compute."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from autockpt.budget import check_budget
+import torch
+
+from autockpt.budget import check_budget, offline_budget
 from autockpt.cost_models import DeviceProfile, ProfileError, load_profile
-from autockpt.errors import AutockptError, OptionError
+from autockpt.errors import OptionError
+from autockpt.inductor import FakeStep
 from autockpt.machine import default_device, find_profile, with_tf32
+from autockpt.passes.problem import CHECKED_MARGIN, UNCHECKED_MARGIN, Setup
 from autockpt.plans import PlanFile
 from autockpt.units import Progress
 
 
 @dataclass(frozen=True)
-class Question:
+class Request:
+    target: str
+    """What the report calls the step: `SCRIPT.py:FACTORY`, or the class of the model."""
+    build: Callable[[torch.device, Mapping[str, Any]], FakeStep]
+    """Makes the step for a device and the `settings`, of tensors without memory."""
+    profile: DeviceProfile
+    """Of the device to plan for, which need not be present."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of the factory, where a factory makes the step."""
     memory_budget: int | float | str | None = None
-    device: str | None = None
+    """None: the memory of the device, less a margin."""
     optimizer: str | None = None
-    lower: bool = False
+    """Name of the optimizer whose state counts; None counts none."""
+    dry_run: bool = False
+    """Whether to compile the step and count what the generated code allocates, besides the forecast."""
     plan: PlanFile | None = None
+    """Forecast this plan in the place of planning."""
+    alternatives: bool = True
+    """Whether to compute the frontier, the baselines and the tables of tensors too, besides the chosen plan."""
     solve_seconds: float = 10.0
-    around: bool = True
-    """Whether the plans beside the chosen one are wanted too."""
     progress: Progress = lambda _: None
 
     def __post_init__(self) -> None:
@@ -37,42 +48,22 @@ class Question:
             except ValueError as error:
                 raise OptionError(f"memory_budget={self.memory_budget!r} {error}") from None
 
-    @property
-    def profile(self) -> DeviceProfile:
-        if self.device is None:
-            return find_profile(default_device())
-        try:
-            return with_tf32(load_profile(self.device))
-        except ProfileError as error:
-            raise OptionError(f"device: {error}") from None
+    def setup(self, state_bytes: int) -> Setup:
+        """The planner's settings; `state_bytes` of optimizer state are subtracted from the budget."""
+        return Setup(
+            budget=offline_budget(self.memory_budget, state_bytes, self.profile),
+            device=self.profile,
+            threads=torch.get_num_threads(),
+            solve_seconds=self.solve_seconds,
+            margin=CHECKED_MARGIN if self.dry_run else UNCHECKED_MARGIN,
+        )
 
 
-BATCH = ("batch", "batch_size", "bs")
-SEQUENCE = ("seq", "sequence", "sequence_length", "seq_len", "seqlen", "seq_length", "length")
-
-
-def check_settings(factory: Callable[..., Any], settings: Mapping[str, Any], target: str) -> None:
-    taken = _parameters(factory)
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values()):
-        return
-    for name in settings:
-        if name not in taken:
-            known = f"takes {', '.join(taken)}" if taken else "takes no arguments"
-            raise AutockptError(f"--set {name}: {target} {known}")
-
-
-def numbers(factory: Callable[..., Any], settings: Mapping[str, Any], names: Sequence[str]) -> tuple[str, int] | None:
-    """The first of these names that the factory takes, and its whole number now."""
-    for name, parameter in _parameters(factory).items():
-        if name in names:
-            value = settings.get(name, parameter.default)
-            if isinstance(value, int) and not isinstance(value, bool):
-                return name, value
-    return None
-
-
-def _parameters(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+def device_profile(device: str | None) -> DeviceProfile:
+    """The shipped profile of that name or the one in that file; the profile of this machine where None."""
+    if device is None:
+        return find_profile(default_device())
     try:
-        return inspect.signature(factory).parameters
-    except (TypeError, ValueError):
-        return {}
+        return with_tf32(load_profile(device))
+    except ProfileError as error:
+        raise OptionError(f"device: {error}") from None

@@ -1,4 +1,4 @@
-"""What was found about a step, for people, programs and files."""
+"""What an analysis found about a step: `PlannedStep` as values, `Analysis` for people, programs and files."""
 
 from __future__ import annotations
 
@@ -6,16 +6,55 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autockpt.analysis.graph import Study
+from autockpt.analysis.optimizer_state import OptimizerState
+from autockpt.inductor import Break
 from autockpt.plans import PlanFile
 from autockpt.render import render, save
 
 
 @dataclass(frozen=True)
+class PlannedStep:
+    """A traced step and the plan of each of its graphs."""
+
+    graphs: tuple[Study, ...]
+    """In the order of the forward."""
+    breaks: tuple[Break, ...]
+    traced_as: str
+    """Device type of the tensors that the step was traced with."""
+    approximations: tuple[str, ...]
+    parameters: int
+    """Elements, not tensors."""
+    parameter_bytes: int
+    """Buffers included."""
+    input_bytes: int
+    optimizer: OptimizerState | None = None
+
+    @property
+    def state_bytes(self) -> int:
+        """Of the optimizer."""
+        return self.optimizer.state_bytes if self.optimizer else 0
+
+    def peak_bytes(self, graph_peaks: list[int]) -> int:
+        """Peak of the step, from the peak of each graph.
+
+        With several graphs it is an upper bound: the sum of what each adds to its graph inputs, as if all were at
+        their peaks at once.
+        """
+        if len(graph_peaks) == 1:
+            return graph_peaks[0] + self.state_bytes
+        own = sum(
+            peak - graph.decision.forecast.graph_input_bytes
+            for peak, graph in zip(graph_peaks, self.graphs, strict=True)
+        )
+        return own + self.parameter_bytes + self.input_bytes + self.state_bytes
+
+
+@dataclass(frozen=True)
 class Analysis:
-    """What was found. `report` is all of it, as JSON; its fields are in the README."""
+    """The result of `autockpt.analyze`. `report` holds all of it as JSON; fields: `autockpt.analysis.report`."""
 
     report: dict[str, Any] = field(repr=False)
-    studies: tuple[Study, ...] = field(repr=False)
+    graphs: tuple[Study, ...] = field(repr=False)
 
     @property
     def fits(self) -> bool:
@@ -23,7 +62,7 @@ class Analysis:
 
     @property
     def peak_bytes(self) -> int:
-        """Of the whole step at the plan for the budget, optimizer state included."""
+        """Of the whole step with the plan for the budget, optimizer state included."""
         return int(self.report["peak_bytes"])
 
     @property
@@ -32,20 +71,21 @@ class Analysis:
 
     @property
     def fastest_bytes(self) -> int:
+        """Peak of the fastest plan."""
         return int(self.report["fastest_bytes"])
 
     @property
     def frontier(self) -> list[dict[str, Any]]:
-        """Plans from the lowest peak to the fastest."""
+        """Plans from the minimum peak to the fastest."""
         return list(self.report["frontier"])
 
     @property
     def plan(self) -> PlanFile:
-        """To be saved, and given back as `options={"plan": path}`."""
-        return PlanFile.of(study.decision for study in self.studies)
+        """Can be saved, and used as `options={"plan": path}`."""
+        return PlanFile.of(graph.decision for graph in self.graphs)
 
     def save(self, path: str) -> None:
-        """By its name: a page `.html`, a Perfetto trace `*trace.json`, a memory_viz `.pickle`, the report `.json`."""
+        """By its ending: a page `.html`, a Perfetto trace `*trace.json`, a memory_viz `.pickle`, the report `.json`."""
         save(self.report, path)
 
     def __str__(self) -> str:

@@ -1,6 +1,7 @@
-"""Why each tensor is saved or computed again, in words.
+"""Every tensor that a plan saves or recomputes, with the reason in words.
 
-Tensors that differ only in the number of their layer, told once: a model of 80 layers has few different ones.
+Each is a dictionary: name, operator, decision ("saved" or "recomputed"), bytes, seconds (of one run), shape, dtype,
+module, file, line, code, reason, at_peak (whether it is live at the peak).
 """
 
 from __future__ import annotations
@@ -16,25 +17,26 @@ from autockpt.units import format_seconds, format_size
 
 
 def tensor_rows(decision: Decision, timeline: Timeline) -> Iterator[dict[str, Any]]:
-    """Forward values that the backward reads, and those that it makes again in memory, in the order they are made.
+    """Forward values that the backward reads, and those that it recomputes into memory, in graph order.
 
-    What a fused kernel computes on its way and never writes is no tensor.
+    Values that exist only inside a fused kernel are left out: they are never allocated.
     """
     graph, plan = decision.problem.graph, decision.plan
     runs = Counter(plan.backward)
-    live = {entry.name for entry in decision.forecast.at_peak}
-    told = {graph.by_name[name].storage for name in graph.backward_reads} | plan.saved
-    told |= {block.name for block in timeline.allocations if block.content is Content.RECOMPUTED}
+    at_peak = {entry.name for entry in decision.forecast.at_peak}
+    listed = {graph.by_name[name].storage for name in graph.backward_reads} | plan.saved
+    listed |= {block.name for block in timeline.allocations if block.content is Content.RECOMPUTED}
     for value in graph.values:
-        if value.role is not Role.FORWARD or not value.owns_bytes or value.name not in told:
+        if value.role is not Role.FORWARD or not value.owns_bytes or value.name not in listed:
             continue
-        if value.name not in plan.saved and value.name not in runs:
+        saved = value.name in plan.saved
+        if not saved and value.name not in runs:
             continue
         spec, source = value.spec, value.source
         yield {
             "name": value.name,
             "operator": value.operator,
-            "decision": "saved" if value.name in plan.saved else "recomputed",
+            "decision": "saved" if saved else "recomputed",
             "bytes": graph.bytes_of(value.name),
             "seconds": decision.problem.seconds[value.name],
             "shape": [int(size) for size in spec.shape] if spec else [],
@@ -43,34 +45,31 @@ def tensor_rows(decision: Decision, timeline: Timeline) -> Iterator[dict[str, An
             "file": source.file,
             "line": source.line,
             "code": source.code,
-            "reason": _saved(decision, value)
-            if value.name in plan.saved
-            else _again(decision, value, runs[value.name]),
-            "at_peak": value.name in live,
+            "reason": _why_saved(decision, value) if saved else _why_recomputed(decision, value, runs[value.name]),
+            "at_peak": value.name in at_peak,
         }
 
 
-def _saved(decision: Decision, value: Value) -> str:
+def _why_saved(decision: Decision, value: Value) -> str:
     problem = decision.problem
-    if pin := problem.must_save.get(value.name):
-        return f"cannot be computed again: {pin}"
+    if reason := problem.must_save.get(value.name):
+        return f"must be saved: {reason}"
     if value.name in problem.graph.output_storages:
-        return "an output of the forward, there in any case"
-    seconds = problem.seconds[value.name]
+        return "an output of the forward, live in any case"
     if value.kind is Kind.PART:
-        return "made together with others by one kernel, which would run again for it"
-    size = format_size(problem.graph.bytes_of(value.name))
-    return f"{size} are cheaper to hold than {format_seconds(seconds)} and what leads to it are to compute again"
+        return "one of several results of a kernel, all of which would run again for it"
+    size, seconds = format_size(problem.graph.bytes_of(value.name)), format_seconds(problem.seconds[value.name])
+    return f"saving {size} costs less than recomputing it, {seconds}, and what it is computed from"
 
 
-def _again(decision: Decision, value: Value, runs: int) -> str:
+def _why_recomputed(decision: Decision, value: Value, runs: int) -> str:
     problem = decision.problem
     if Trait.MUST_RECOMPUTE in value.traits:
         return "tagged MUST_RECOMPUTE by the user"
     if value.name not in problem.graph.required_forward:
-        return "only the backward asks for it, and makes it there"
-    times = "" if runs == 1 else f", {runs} times"
+        return "only the backward needs it, so it is computed there"
     seconds = format_seconds(problem.seconds[value.name] * runs)
+    cost = seconds if runs == 1 else f"{seconds} in {runs} runs"
     if value.kind is Kind.POINTWISE:
-        return f"fused into what reads it: adds {seconds}{times} and need not be written or held"
-    return f"frees {format_size(problem.graph.bytes_of(value.name))} between the passes for {seconds}{times}"
+        return f"fused into the kernels that read it: adds {cost}, and is neither written nor saved"
+    return f"frees {format_size(problem.graph.bytes_of(value.name))} between forward and backward for {cost}"

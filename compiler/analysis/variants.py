@@ -1,140 +1,166 @@
-"""A step from a script under other settings: what if the batch were twice as large, and how large can it be."""
+"""The same step under other settings of its factory: batch and sequence halved and doubled, and the largest batch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
-from autockpt.analysis.entry import answer
-from autockpt.analysis.request import BATCH, SEQUENCE, Question, numbers
+from autockpt.analysis.entry import run_request
+from autockpt.analysis.request import Request
 from autockpt.analysis.result import Analysis
 from autockpt.errors import AutockptError
 from autockpt.inductor import Factory, FakeStep, from_factory
 from autockpt.units import format_size
 
+BATCH = ("batch", "batch_size", "bs")
+SEQUENCE = ("seq", "sequence", "sequence_length", "seq_len", "seqlen", "seq_length", "length")
+MOST_SAMPLES = 2**20
+"""Largest batch that is tried: a factory may make a Python object for each sample."""
 
-@dataclass(frozen=True)
-class Scenario:
-    """A factory, what it is called with, and what is asked of the step that it makes."""
 
-    target: str
-    factory: Factory
-    settings: dict[str, Any]
-    question: Question
+def builder(factory: Factory, target: str) -> Callable[[torch.device, Mapping[str, Any]], FakeStep]:
+    """`Request.build` for a factory; what the factory raises becomes an AutockptError that names it."""
 
-    def run(self) -> Analysis:
-        return answer(self.question, self._build, self.target, self.settings)
-
-    def at(self, **settings: Any) -> Scenario:
-        """The same with other settings, and only its own plan wanted."""
-        return replace(self, settings={**self.settings, **settings}, question=replace(self.question, around=False))
-
-    def _build(self, device: torch.device) -> FakeStep:
+    def build(device: torch.device, settings: Mapping[str, Any]) -> FakeStep:
         try:
-            return from_factory(self.factory, self.settings, device)
+            return from_factory(factory, settings, device)
         except AutockptError:
             raise
         except Exception as error:
-            raise AutockptError(f"{self.target} raised {type(error).__name__}: {error}") from error
+            raise AutockptError(f"{target} raised {type(error).__name__}: {error}") from error
+
+    return build
 
 
-def what_if(scenario: Scenario) -> Iterator[dict[str, Any]]:
-    """Batch and sequence doubled and halved, those that the factory takes."""
-    question = replace(scenario.question, lower=False, plan=None)
-    scenario = replace(scenario, question=question)
+def check_settings(factory: Factory, settings: Mapping[str, Any], target: str) -> None:
+    """Raise AutockptError where the factory does not take one of the settings."""
+    accepted = _parameters(factory)
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in accepted.values()):
+        return
+    for name in settings:
+        if name not in accepted:
+            known = f"takes {', '.join(accepted)}" if accepted else "takes no arguments"
+            raise AutockptError(f"--set {name}: {target} {known}")
+
+
+def size_argument(factory: Factory, settings: Mapping[str, Any], names: Sequence[str]) -> tuple[str, int] | None:
+    """The first of these names that the factory takes, and the whole number it has in this request."""
+    for name, parameter in _parameters(factory).items():
+        if name in names:
+            value = settings.get(name, parameter.default)
+            if isinstance(value, int) and not isinstance(value, bool):
+                return name, value
+    return None
+
+
+def what_if(request: Request, factory: Factory) -> Iterator[dict[str, Any]]:
+    """Rows of the report for batch and sequence halved and doubled, where the factory takes them."""
+    request = replace(request, dry_run=False, plan=None)
     for names in (BATCH, SEQUENCE):
-        found = numbers(scenario.factory, scenario.settings, names)
+        found = size_argument(factory, request.settings, names)
         if found is None:
             continue
         name, value = found
-        for words, other in ((f"{name} halved", value // 2), (f"{name} doubled", value * 2)):
+        for change, other in ((f"{name} halved", value // 2), (f"{name} doubled", value * 2)):
             if other:
-                changed = replace(scenario.at(**{name: other}), question=_told(question, f"what if: {name}={other}"))
-                yield _row(words, changed)
+                report = run_request(_at(request, name, other, "what if")).report
+                figures = ("fits", "peak_bytes", "min_peak_bytes", "fastest_bytes", "step_seconds", "overhead")
+                settings = {"settings": report["settings"]}
+                yield {"change": change, **settings, **{figure: report[figure] for figure in figures}}
 
 
-def _told(question: Question, words: str) -> Question:
-    return replace(question, around=False, progress=lambda text: question.progress(f"{words}: {text}"))
-
-
-def _row(words: str, scenario: Scenario) -> dict[str, Any]:
-    report = scenario.run().report
-    names = ("fits", "peak_bytes", "min_peak_bytes", "fastest_bytes", "step_seconds", "overhead")
-    return {"change": words, "settings": report["settings"], **{name: report[name] for name in names}}
+def batch_argument(request: Request, factory: Factory) -> str:
+    """Name of the factory's batch argument. Raises where it has none, or where the budget is a fraction."""
+    found = size_argument(factory, request.settings, BATCH)
+    if found is None:
+        raise AutockptError(f"--max-batch: {request.target} takes none of {', '.join(BATCH)}")
+    if isinstance(request.memory_budget, float):
+        raise AutockptError("--max-batch needs a budget in bytes: a fraction grows with the batch")
+    return found[0]
 
 
 @dataclass
-class MaxBatch:
-    """The largest batch that fits, found by planning.
+class LargestBatch:
+    """Search for the largest batch that fits.
 
-    Memory grows nearly linearly with the batch, so a straight line through two forecasts leads near the answer; from
-    there on every batch is decided as the backend decides: by the lowered step.
+    Memory is nearly linear in the batch, so a line through the forecast minimum peaks of two batches leads near the
+    result. From there each batch is decided as the backend decides, by a dry run, in strides that double and then by
+    bisection.
     """
 
-    scenario: Scenario
+    request: Request
+    batch_name: str
     budget_bytes: int
+    _known: dict[int, Analysis] = field(default_factory=dict)
 
-    @staticmethod
-    def check(scenario: Scenario) -> str:
-        """The name of what grows. Raises at once where there is none, or no budget to grow into."""
-        found = numbers(scenario.factory, scenario.settings, BATCH)
-        if found is None:
-            raise AutockptError(f"--max-batch: {scenario.target} takes none of {', '.join(BATCH)}")
-        if isinstance(scenario.question.memory_budget, float):
-            raise AutockptError("--max-batch needs a budget in bytes: a fraction grows with the batch")
-        return found[0]
+    def search(self) -> dict[str, Any]:
+        """The report's `max_batch`."""
+        fits, over = self._bracket(self._guess())
+        while over - fits > 1:
+            middle = (fits + over) // 2
+            fits, over = (middle, over) if self._run(middle).fits else (fits, middle)
+        peak = self._run(fits).peak_bytes
+        if over > fits:
+            return {"batch": fits, "peak_bytes": peak, "next_bytes": self._run(over).peak_bytes, "stopped": ""}
+        grows = self._min_peak_bytes(fits) > self._min_peak_bytes(1)
+        reason = "no larger batch was tried" if grows else "memory does not grow with the batch"
+        return {"batch": fits, "peak_bytes": peak, "next_bytes": None, "stopped": f"{reason}; stopped at {fits}"}
 
-    def __call__(self) -> dict[str, Any]:
-        self._name = self.check(self.scenario)
-        self._known: dict[int, Analysis] = {}
-        low, high = self._around(self._guess())
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self._fits(middle) else (low, middle)
-        peak, more = (self._run(batch).report["peak_bytes"] for batch in (low, high))
-        return {"batch": low, "peak_bytes": peak, "next_bytes": more}
-
-    def _around(self, guess: int) -> tuple[int, int]:
-        """A batch that fits and a larger one that does not, in strides that double."""
+    def _bracket(self, guess: int) -> tuple[int, int]:
+        """A batch that fits and a larger one that does not; twice the same where `MOST_SAMPLES` fits."""
         stride, low, high = 1, guess, guess
-        if self._fits(guess):
-            while self._fits(high := low + stride):
+        if self._run(guess).fits:
+            while low < MOST_SAMPLES and self._run(high := min(low + stride, MOST_SAMPLES)).fits:
                 low, stride = high, stride * 2
-            return low, high
-        while not self._fits(low := max(high - stride, 1)):
+            return low, max(low, high)
+        while not self._run(low := max(high - stride, 1)).fits:
             if low == 1:
-                floor = format_size(self._run(1).report["peak_bytes"])
-                raise AutockptError(f"--max-batch: a batch of one does not fit either, its lowest peak is {floor}")
+                peak = format_size(self._run(1).peak_bytes)
+                raise AutockptError(f"--max-batch: a batch of 1 does not fit: its smallest peak is {peak}")
             high, stride = low, stride * 2
         return low, high
 
     def _guess(self) -> int:
-        """By the lowest peaks of two small batches, and of those that their line leads to."""
-        low, high = (1, self._floor(1)), (4, self._floor(4))
+        """Where the line through the minimum peaks of two batches meets the budget, refined three times."""
+        low, high = (1, self._min_peak_bytes(1)), (4, self._min_peak_bytes(4))
+        guess = 1
         for _ in range(3):
-            (first, one), (second, other) = low, high
-            slope = max((other - one) / max(second - first, 1), 1.0)
-            guess = max(int(first + (self.budget_bytes - one) / slope), 1)
+            (first, first_bytes), (second, second_bytes) = low, high
+            slope = max((second_bytes - first_bytes) / max(second - first, 1), 1.0)
+            guess = min(max(int(first + (self.budget_bytes - first_bytes) / slope), 1), MOST_SAMPLES)
             if guess in (first, second):
                 break
-            low, high = sorted([high, (guess, self._floor(guess))])
+            low, high = sorted([high, (guess, self._min_peak_bytes(guess))])
         return guess
 
-    def _floor(self, batch: int) -> int:
-        question = replace(self.scenario.question, memory_budget=0.0, lower=False)
-        return int(self._at(batch, question).run().report["min_peak_bytes"])
-
-    def _fits(self, batch: int) -> bool:
-        return self._run(batch).fits
+    def _min_peak_bytes(self, batch: int) -> int:
+        request = replace(self.request, memory_budget=0.0, dry_run=False, plan=None)
+        return run_request(_at(request, self.batch_name, batch, "largest batch")).min_peak_bytes
 
     def _run(self, batch: int) -> Analysis:
         if batch not in self._known:
-            self._known[batch] = self._at(batch, replace(self.scenario.question, lower=True)).run()
+            request = replace(self.request, dry_run=True, plan=None)
+            self._known[batch] = run_request(_at(request, self.batch_name, batch, "largest batch"))
         return self._known[batch]
 
-    def _at(self, batch: int, question: Question) -> Scenario:
-        words = f"largest batch: {self._name}={batch}"
-        return replace(self.scenario.at(**{self._name: batch}), question=_told(question, words))
+
+def _at(request: Request, name: str, value: int, purpose: str) -> Request:
+    """The same with one other setting, for the chosen plan only."""
+    progress = request.progress
+    return replace(
+        request,
+        settings={**request.settings, name: value},
+        alternatives=False,
+        progress=lambda text: progress(f"{purpose}: {name}={value}: {text}"),
+    )
+
+
+def _parameters(factory: Factory) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(factory).parameters
+    except (TypeError, ValueError):
+        return {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from autockpt.commands.arguments import add_settings, budget
 from autockpt.commands.console import progress_line, stdout_console
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 FITS, DOES_NOT_FIT = 0, 3
 _FILES = {"html": ".html", "json": ".json", "trace": "trace.json", "snapshot": ".pickle"}
-_SOON = 12.0
-"""Seconds that an analysis may have taken for "what if" rows, which take as long each, to come unasked."""
+_QUICK_SECONDS = 12.0
+"""Without `--what-if`, its rows are made where the analysis itself took less: each takes about as long."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,16 +30,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", help="a profile's name or path (`autockpt devices`); default: this machine")
     parser.add_argument("--budget", type=budget, help="as memory_budget; default: the device's memory, less 8 %%")
     parser.add_argument("--optimizer", metavar="NAME", help="count its state too: adamw, sgd, momentum, ...")
-    parser.add_argument("--plan", metavar="FILE", help="judge this plan instead of making one")
-    parser.add_argument("--lower", action="store_true", help="write the kernels' code too, and count what it allocates")
+    parser.add_argument("--plan", metavar="FILE", help="forecast this plan instead of making one")
+    parser.add_argument(
+        "--lower", action="store_true", help="compile the step too, and count what the generated code allocates"
+    )
     parser.add_argument("--max-batch", action="store_true", help="find the largest batch that fits")
     parser.add_argument(
         "--what-if",
         action=argparse.BooleanOptionalAction,
-        help=f"batch and sequence doubled and halved (default: where an analysis takes under {_SOON:g} s)",
+        help=f"batch and sequence doubled and halved (default: where an analysis takes under {_QUICK_SECONDS:g} s)",
     )
     parser.add_argument("--html", metavar="FILE", help="write a page that opens in any browser, without a network")
-    parser.add_argument("--json", metavar="FILE", help="write all of it as JSON; - prints that instead of text")
+    parser.add_argument("--json", metavar="FILE", help="write the whole report as JSON; - prints that instead of text")
     parser.add_argument("--trace", metavar="FILE", help="write a trace with memory counters for Perfetto")
     parser.add_argument("--snapshot", metavar="FILE", help="write a snapshot for torch's memory_viz")
     parser.add_argument("--save-plan", metavar="FILE", help='write the plan, for options={"plan": FILE}')
@@ -55,48 +57,65 @@ def _run(parsed: argparse.Namespace) -> int:
     if parsed.html:
         check_page()
     with progress_line() as progress:
-        analysis = _analysis(parsed, progress)
+        analysis = _analyze(parsed, progress)
     _write(parsed, analysis)
     return FITS if analysis.fits else DOES_NOT_FIT
 
 
-def _analysis(parsed: argparse.Namespace, progress: Progress) -> Analysis:
-    from autockpt.analysis import MaxBatch, Question, Scenario, check_settings, what_if
+def _analyze(parsed: argparse.Namespace, progress: Progress) -> Analysis:
+    from autockpt.analysis import (
+        LargestBatch,
+        Request,
+        batch_argument,
+        builder,
+        check_settings,
+        device_profile,
+        run_request,
+        what_if,
+    )
     from autockpt.measure import load_factory
     from autockpt.plans import PlanFile
 
+    # What may be mistyped is read before the script runs, which may take long.
     plan = PlanFile.load(parsed.plan) if parsed.plan else None
-    question = Question(parsed.budget, parsed.device, parsed.optimizer, parsed.lower, plan, progress=progress)
-    # Before the script runs, which may take long: a wrong name.
-    question.profile  # noqa: B018
+    profile = device_profile(parsed.device)
     settings = dict(parsed.set)
     factory = load_factory(parsed.target)
     check_settings(factory, settings, parsed.target)
-    scenario = Scenario(parsed.target, factory, settings, question)
-    if parsed.max_batch:
-        MaxBatch.check(scenario)
+    request = Request(
+        target=parsed.target,
+        build=builder(factory, parsed.target),
+        profile=profile,
+        settings=settings,
+        memory_budget=parsed.budget,
+        optimizer=parsed.optimizer,
+        dry_run=parsed.lower,
+        plan=plan,
+        progress=progress,
+    )
+    batch = batch_argument(request, factory) if parsed.max_batch else ""
     started = time.perf_counter()
-    analysis = scenario.run()
-    soon = time.perf_counter() - started < _SOON
-    if parsed.what_if or (parsed.what_if is None and soon):
-        analysis.report["what_if"] = list(what_if(scenario))
-    if parsed.max_batch:
-        analysis.report["max_batch"] = MaxBatch(scenario, analysis.report["budget_bytes"])()
+    analysis = run_request(request)
+    quick = time.perf_counter() - started < _QUICK_SECONDS
+    if parsed.what_if or (parsed.what_if is None and quick):
+        analysis.report["what_if"] = list(what_if(request, factory))
+    if batch:
+        search = LargestBatch(request, batch, analysis.report["budget_bytes"])
+        analysis.report["max_batch"] = search.search()
     return analysis
 
 
 def _write(parsed: argparse.Namespace, analysis: Analysis) -> None:
     from autockpt.render import analysis_text, save_as
 
-    report: dict[str, Any] = analysis.report
-    for kind, end in _FILES.items():
+    for kind, ending in _FILES.items():
         path = getattr(parsed, kind)
         if path and path != "-":
-            save_as(report, path, end)
+            save_as(analysis.report, path, ending)
     if parsed.save_plan:
         analysis.plan.save(parsed.save_plan)
     if parsed.json == "-":
-        print(json.dumps(report, indent=1, allow_nan=False))
+        print(json.dumps(analysis.report, indent=1, allow_nan=False))
         return
     console = stdout_console(120)
-    console.print(analysis_text(report, console.width))
+    console.print(analysis_text(analysis.report, console.width))

@@ -21,12 +21,24 @@ class Net(nn.Module):
     def forward(self, x):
         return self.down(self.up(x).relu()).square().mean()
 
+class InTwoGraphs(Net):
+    def forward(self, x):
+        x = self.up(x).relu()
+        torch._dynamo.graph_break()
+        return self.down(x).square().mean()
+
 class Peeks(Net):
     def forward(self, x):
         return self.up(x).sum() * len(x.tolist())
 
 def net(batch=64, width=32):
     return Net(width), (torch.randn(batch, width),)
+
+def in_two_graphs(batch=64):
+    return InTwoGraphs(32), (torch.randn(batch, 32),)
+
+def same_for_any(batch=8):
+    return net()
 
 def converted(batch=64):
     model, inputs = net(batch)
@@ -78,6 +90,37 @@ def test_every_file_that_was_asked_for_is_written(script: Path, tmp_path: Path) 
     again = ["analyze", f"{script}:net", "--no-what-if", "--plan", str(tmp_path / "p")]
     assert main([*again, "--set", "batch=128"]) == 0
     assert main([*again, "--set", "batch=64"]) == 2
+
+
+def test_a_model_with_a_graph_break_has_what_if_rows_and_a_largest_batch(
+    script: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["analyze", f"{script}:in_two_graphs", "--json", "-"]
+    assert main([*words, "--budget", "400KiB", "--max-batch"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert len(report["graphs"]) == 2
+    assert [row["change"] for row in report["what_if"]] == ["batch halved", "batch doubled"]
+    halved, doubled = (row["peak_bytes"] for row in report["what_if"])
+    assert halved < report["peak_bytes"] < doubled
+    assert report["max_batch"]["peak_bytes"] <= 400 * 2**10 < report["max_batch"]["next_bytes"]
+    # A row is what an analysis of those settings says.
+    assert main([*words, "--budget", "400KiB", "--set", "batch=32", "--no-what-if"]) == 0
+    assert json.loads(capsys.readouterr().out)["peak_bytes"] == halved
+
+
+def test_a_given_plan_that_does_not_fit_is_not_called_the_smallest_peak(
+    script: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = str(tmp_path / "plan")
+    words = ["analyze", f"{script}:net", "--no-what-if", "--set", "batch=2048"]
+    assert main([*words, "--budget", "1.0", "--save-plan", plan]) == 0
+    capsys.readouterr()
+    assert main([*words, "--budget", "20KiB", "--json", "-"]) == 3
+    assert "the smallest peak of any plan found" in json.loads(capsys.readouterr().out)["verdict"]
+    assert main([*words, "--budget", "20KiB", "--json", "-", "--plan", plan]) == 3
+    report = json.loads(capsys.readouterr().out)
+    assert report["verdict"].startswith("It does not fit: the peak of the given plan, ")
+    assert report["min_peak_bytes"] < report["peak_bytes"]
 
 
 def test_json_can_be_piped(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -153,3 +196,10 @@ def test_the_largest_batch_fits_and_the_next_does_not(script: Path, capsys: pyte
         )
         sizes[batch] = code
     assert sizes == {found["batch"]: 0, found["batch"] + 1: 3}
+
+
+def test_the_search_for_the_largest_batch_ends_where_memory_does_not_grow(
+    script: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["analyze", f"{script}:same_for_any", "--budget", "2MiB", "--no-what-if", "--max-batch"]) == 0
+    assert "memory does not grow with the batch; stopped at 1048576" in " ".join(capsys.readouterr().out.split())

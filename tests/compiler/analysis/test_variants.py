@@ -1,4 +1,4 @@
-"""Arguments of a factory, from the command line."""
+"""The same step under other settings: which arguments a factory takes, and which of them are batch and sequence."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from autockpt.analysis.request import BATCH, SEQUENCE, check_settings, numbers
+from autockpt.analysis.variants import BATCH, SEQUENCE, check_settings, size_argument
 from autockpt.errors import AutockptError
 from autockpt.inductor.fake_cuda import gpu_properties
 
@@ -25,10 +25,10 @@ def test_a_name_that_the_factory_does_not_take_is_answered_with_those_it_does() 
 
 
 def test_batch_and_sequence_are_found_by_the_names_that_people_give_them() -> None:
-    assert numbers(factory, {}, BATCH) == ("batch_size", 8)
-    assert numbers(factory, {"seq": 512}, SEQUENCE) == ("seq", 512)
-    assert numbers(factory, {}, ("causal",)) is None
-    assert numbers(anything, {"batch": 3}, BATCH) is None
+    assert size_argument(factory, {}, BATCH) == ("batch_size", 8)
+    assert size_argument(factory, {"seq": 512}, SEQUENCE) == ("seq", 512)
+    assert size_argument(factory, {}, ("causal",)) is None
+    assert size_argument(anything, {"batch": 3}, BATCH) is None
 
 
 def test_the_longest_name_that_fits_a_profile_is_its_gpu() -> None:
