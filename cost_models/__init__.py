@@ -1,12 +1,21 @@
-"""What one operation costs on one device: FLOPs, bytes and seconds. Nothing here knows a graph."""
+"""What one operation costs on one device: FLOPs, bytes and seconds. Knows no graph and imports nothing of autockpt.
 
-from autockpt.cost_models.calibration import Calibration, calibrate
+`Calibration` and `calibrate` are imported on first use: only `autockpt calibrate` needs them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from autockpt.cost_models.device import DeviceProfile
 from autockpt.cost_models.formulas import evaluate, work_of
 from autockpt.cost_models.memory import workspace_bytes
 from autockpt.cost_models.profiles import ProfileError, load_profile, shipped_profiles
 from autockpt.cost_models.roofline import seconds_of
 from autockpt.cost_models.work import TensorSpec, Work
+
+if TYPE_CHECKING:
+    from autockpt.cost_models.calibration import Calibration, calibrate
 
 __all__ = [
     "Calibration",
@@ -22,3 +31,11 @@ __all__ = [
     "work_of",
     "workspace_bytes",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("Calibration", "calibrate"):
+        from autockpt.cost_models import calibration
+
+        return getattr(calibration, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

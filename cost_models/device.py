@@ -1,4 +1,4 @@
-"""A device as a handful of rates and curves."""
+"""A device profile: the rates and curves from which seconds are computed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 Curve = tuple[tuple[float, float], ...]
-"""Points in rising order; between them a straight line in the logarithms, outside them the nearest point."""
+"""Points (x, y) with increasing x; linear in log x and log y between them, constant outside them."""
 
 FAMILIES = (
     "matmul",
@@ -22,7 +22,7 @@ FAMILIES = (
     "depthwise",
     "depthwise_backward",
 )
-"""Kernels of matrix arithmetic that differ in how near they come to the peak."""
+"""Families of matrix kernels; each reaches its own share of the peak."""
 
 ARITHMETIC: Mapping[str, float] = MappingProxyType(
     {
@@ -40,7 +40,8 @@ ARITHMETIC: Mapping[str, float] = MappingProxyType(
         "sort": 40.0,
     }
 )
-"""Cheap vector instructions an element, where a profile says nothing else: polynomial lengths of math libraries."""
+"""Cheap vector instructions that one element costs, by kind of arithmetic, where a profile has no measured figure.
+Estimated from the lengths of the polynomials that vector math libraries evaluate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,52 +50,50 @@ class DeviceProfile:
     source: str
     """Where the figures come from."""
     kind: str
-    """What torch calls it: `cpu` or `cuda`, ROCm included."""
+    """torch's device type, `cpu` or `cuda`; ROCm devices are `cuda`."""
     memory_bytes: int
-    """0 where it differs from machine to machine."""
+    """0 if not known: the memory of a CPU differs from machine to machine."""
     matrix_flops_per_second: Mapping[str, float]
-    """The best that kernels reach, by dtype; `float32` is always there and stands in for what is not."""
+    """Peak of matrix kernels by dtype. `float32` is required and used for dtypes that are missing."""
     vector_flops_per_second: float
-    """Cheap elementwise instructions on what is in registers."""
+    """Cheap elementwise instructions a second, without memory traffic."""
     random_numbers_per_second: float
     bytes_per_second: float
-    """Of memory traffic, reads and writes together, where nothing is cached."""
+    """Memory bandwidth, reads and writes together, without caches."""
     launch_seconds: float
-    """What a kernel takes that has nothing to do."""
+    """Seconds of a kernel that does nothing."""
     host_bytes_per_second: float
-    """Over the link to host memory, one way."""
-    allocator_rounding_bytes: int
-    """Sizes are rounded up to a multiple of this."""
+    """Bandwidth of the link to host memory, one direction."""
     efficiency: Mapping[str, Curve] = field(default_factory=dict)
-    """Share of the matrix peak by family, over the seconds that the peak would take; 1 where a family is missing.
+    """By family, the share of the matrix peak that is reached as a function of the seconds at peak; 1 if missing.
 
-    A name such as `attention.bfloat16` is of one dtype and goes before that of its family.
+    A key such as `attention.bfloat16` holds for one dtype and takes precedence over its family's.
     """
     vector_weights: Mapping[str, float] = field(default_factory=dict)
-    """Cheap instructions an element, by kind of arithmetic; `ARITHMETIC` where one is missing."""
+    """Cheap instructions an element, by kind of arithmetic; the default of `ARITHMETIC` if missing."""
     bandwidth: Curve = ()
-    """Bytes a second over bytes moved, where caches matter; empty: `bytes_per_second`."""
+    """Bytes a second as a function of the bytes that a kernel moves, which shows caches; empty: `bytes_per_second`."""
     fresh_above_bytes: int = 0
-    """Tensors larger than this come in pages that were never touched; 0: none do."""
+    """Allocations larger than this are mapped anew, so that their first write faults every page; 0: never."""
     fresh_bytes_per_second: float = 0.0
-    """At which such pages come, on top of what is written to them."""
+    """Rate of these page faults, whose time is added to that of the write."""
     calibration: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    """How the figures were fitted, and how well."""
+    """How the figures were fitted, and the errors of the fit."""
 
     def matrix_rate(self, dtype: str, family: str = "matmul", flops: float = float("inf")) -> float:
         peak = self.matrix_flops_per_second.get(dtype, self.matrix_flops_per_second["float32"])
         curve = self.efficiency.get(f"{family}.{dtype}") or self.efficiency.get(family, ())
-        return peak * at(curve, flops / peak) if curve else peak
+        return peak * interpolate(curve, flops / peak) if curve else peak
 
     def weight(self, arithmetic: str) -> float:
         return self.vector_weights.get(arithmetic, ARITHMETIC[arithmetic])
 
     def traffic_rate(self, nbytes: float) -> float:
-        return at(self.bandwidth, nbytes) if self.bandwidth else self.bytes_per_second
+        return interpolate(self.bandwidth, nbytes) if self.bandwidth else self.bytes_per_second
 
 
-def at(curve: Curve, where: float) -> float:
-    """The curve's height at one place."""
+def interpolate(curve: Curve, where: float) -> float:
+    """The curve's y at x = `where`."""
     right = bisect_left(curve, where, key=lambda point: point[0])
     if right == 0:
         return curve[0][1]

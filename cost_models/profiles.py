@@ -1,4 +1,4 @@
-"""Device profiles on disk: JSON with a version, checked field by field."""
+"""Device profiles as JSON files with a schema number, checked field by field."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from typing import Any
 
 from autockpt.cost_models.device import ARITHMETIC, FAMILIES, DeviceProfile
 
-SCHEMA = 2
+SCHEMA = 3
+_RETIRED_FIELDS: Mapping[int, frozenset[str]] = {2: frozenset({"allocator_rounding_bytes"})}
+"""Older schemas that are still read, with the fields that they have in addition."""
 _SHIPPED = Path(__file__).parent / "devices"
 
 
 class ProfileError(ValueError):
-    """A device profile that cannot be used, with the field and what was expected."""
+    """A device profile cannot be used; the message names the file, the field and what was expected."""
 
 
 def shipped_profiles() -> list[str]:
@@ -28,7 +30,7 @@ def shipped_profiles() -> list[str]:
 
 _SHORT = {"h100": "h100-sxm", "a100": "a100-80gb", "3090": "rtx-3090", "4090": "rtx-4090", "rtx3090": "rtx-3090"}
 _SHORT |= {"rtx4090": "rtx-4090"}
-"""What people call them who do not say which."""
+"""Abbreviations, each with the variant of the device that is most common."""
 
 
 def load_profile(name_or_path: str) -> DeviceProfile:
@@ -60,16 +62,18 @@ def read_profile(path: Path) -> DeviceProfile:
     except OSError as error:
         raise ProfileError(f"device profile {path} cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise ProfileError(f"device profile {path} is not JSON, or only a part of it: {error}") from error
+        raise ProfileError(f"device profile {path} is not valid JSON: {error}") from error
     if not isinstance(raw, dict):
         raise ProfileError(f"device profile {path} must be an object, not {type(raw).__name__}")
-    _check_schema(path, raw.pop("schema", None))
-    return _profile(path, raw)
+    retired = _retired_fields(path, raw.pop("schema", None))
+    return _profile(path, {name: value for name, value in raw.items() if name not in retired})
 
 
-def _check_schema(path: Path, schema: object) -> None:
+def _retired_fields(path: Path, schema: object) -> frozenset[str]:
     if schema == SCHEMA:
-        return
+        return frozenset()
+    if isinstance(schema, int) and schema in _RETIRED_FIELDS:
+        return _RETIRED_FIELDS[schema]
     if isinstance(schema, int) and schema > SCHEMA:
         raise ProfileError(f"device profile {path} has schema {schema}, this autockpt reads {SCHEMA}: update autockpt")
     raise ProfileError(f"device profile {path} must have `schema` {SCHEMA}, not {schema!r}: run `autockpt calibrate`")
@@ -92,7 +96,7 @@ def _profile(path: Path, raw: Mapping[str, Any]) -> DeviceProfile:
 
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"`{name}` must be a text, not {value!r}")
+        raise ValueError(f"`{name}` must be a string, not {value!r}")
     return value
 
 
@@ -138,7 +142,7 @@ def _curve(name: str, value: Any) -> tuple[tuple[float, float], ...]:
         raise ValueError(f"`{name}` must be a list of pairs, not {value!r}")
     curve = tuple((_number(name, where), _number(name, height)) for where, height in value)
     if any(one[0] >= other[0] for one, other in pairwise(curve)):
-        raise ValueError(f"`{name}` must have its points in rising order")
+        raise ValueError(f"`{name}` must list its points by increasing x")
     return curve
 
 
@@ -153,7 +157,6 @@ _PARSERS: dict[str, Callable[[str, Any], Any]] = {
     "bytes_per_second": _number,
     "launch_seconds": _share,
     "host_bytes_per_second": _number,
-    "allocator_rounding_bytes": _bytes,
     "efficiency": lambda name, value: _mapping(name, value, _curve, FAMILIES),
     "vector_weights": lambda name, value: _mapping(name, value, _number, tuple(ARITHMETIC)),
     "bandwidth": _curve,

@@ -20,7 +20,7 @@ def kernel_seconds(works: Iterable[Work], bytes_moved: float, device: DeviceProf
 
 
 def arithmetic_seconds(work: Work, device: DeviceProfile) -> float:
-    """What an operation adds to a kernel that runs anyway: its arithmetic, no traffic and no launch."""
+    """Seconds of an operation's arithmetic alone: what it adds to a kernel into which it is fused."""
     seconds = work.elements * device.weight(work.arithmetic) / device.vector_flops_per_second
     seconds += work.random_numbers / device.random_numbers_per_second
     if work.matrix_flops:
@@ -33,6 +33,6 @@ def traffic_seconds(nbytes: float, device: DeviceProfile) -> float:
 
 
 def fresh_seconds(nbytes: float, device: DeviceProfile) -> float:
-    """What a new tensor of this size adds to the kernel that first writes to it."""
+    """Seconds of page faults that a new tensor of this size adds to the kernel that writes it first."""
     fresh = device.fresh_above_bytes and nbytes > device.fresh_above_bytes
     return nbytes / device.fresh_bytes_per_second if fresh and device.fresh_bytes_per_second else 0.0

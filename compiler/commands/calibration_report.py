@@ -7,7 +7,7 @@ from statistics import median
 
 from rich.table import Table
 
-from autockpt.cost_models.calibration import UNSEEN, Calibration, Measurement
+from autockpt.cost_models.calibration import HELD_OUT, Calibration, Measurement
 from autockpt.cost_models.device import ARITHMETIC, FAMILIES, DeviceProfile
 from autockpt.render import Series, save_plot
 
@@ -88,7 +88,7 @@ def _colour(one: Measurement) -> str:
         return "arithmetic"
     if one.family in FAMILIES:
         return next(word for start, word in _COLOURS.items() if one.family.startswith(start))
-    return "layers, not fitted" if one.family == UNSEEN else "memory"
+    return "layers, not fitted" if one.family == HELD_OUT else "memory"
 
 
 _COLOURS = {
@@ -102,7 +102,7 @@ _COLOURS = {
 
 def _family(one: Measurement) -> str:
     dtypes = {work.dtype for work in one.works if work.matrix_flops} - {"float32"}
-    return f"{one.family}.{dtypes.pop()}" if dtypes and one.family != UNSEEN else one.family
+    return f"{one.family}.{dtypes.pop()}" if dtypes and one.family != HELD_OUT else one.family
 
 
 def _range(seconds: Sequence[float]) -> str:

@@ -100,19 +100,19 @@ class _LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's
             return value
         storage = value.untyped_storage()
         if storage._cdata not in self._known:
-            nbytes = self._memory.size(storage.nbytes())
+            nbytes = self._memory.allocated_bytes(storage.nbytes())
             self._track(storage, nbytes)
             self._grow(nbytes, None)
         return value
 
     def _track(self, storage: torch.UntypedStorage, nbytes: int) -> None:
-        self._known[storage._cdata] = nbytes, self._memory.take(storage.nbytes())
+        self._known[storage._cdata] = nbytes, self._memory.allocate(storage.nbytes())
         weakref.finalize(storage, self._freed, storage._cdata)
 
     def _freed(self, key: int) -> None:
         nbytes, block = self._known.pop(key, (0, None))
         self.now -= nbytes
-        self._memory.give_back(block)
+        self._memory.free(block)
 
     def _grow(self, nbytes: int, workspace: tuple[str, int] | None) -> None:
         self.now += nbytes
@@ -123,10 +123,10 @@ class _LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's
         result = func(*args, **(kwargs or {}))
         for value in tree_leaves(result):
             self.count(value)
-        if scratch := self._memory.scratch(func, args):
+        if scratch := self._memory.workspace_bytes(func, args):
             self._grow(scratch, (str(func), scratch))
             self.now -= scratch
-            self._memory.give_back(self._memory.take(scratch))
+            self._memory.free(self._memory.allocate(scratch))
         return result
 
 

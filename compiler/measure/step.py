@@ -42,7 +42,7 @@ class Training:
         tensors = [*self.model.parameters(), *self.model.buffers(), *self.inputs]
         memory = memory_of(tensors, threads=1)
         storages = {t.untyped_storage()._cdata: t.untyped_storage() for t in tensors if isinstance(t, torch.Tensor)}
-        return sum(memory.size(storage.nbytes()) for storage in storages.values())
+        return sum(memory.allocated_bytes(storage.nbytes()) for storage in storages.values())
 
     @property
     def device(self) -> torch.device:

@@ -1,15 +1,39 @@
-"""TODO"""
+"""Fits a device profile to measured kernel times. May import the rest of `cost_models`.
 
-from autockpt.cost_models.calibration.calibrate import Calibration, calibrate, expected_steps
-from autockpt.cost_models.calibration.fit import UNSEEN
-from autockpt.cost_models.calibration.sample import Measurement
-from autockpt.cost_models.calibration.stopwatch import time_kernel
+Names are imported on first use: timing one kernel (`time_kernel`) needs none of the kernels that calibration times.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from autockpt.cost_models.calibration.fit import HELD_OUT
+    from autockpt.cost_models.calibration.procedure import Calibration, calibrate, expected_steps
+    from autockpt.cost_models.calibration.sample import Measurement
+    from autockpt.cost_models.calibration.stopwatch import time_kernel
 
 __all__ = [
-    "UNSEEN",
+    "HELD_OUT",
     "Calibration",
     "Measurement",
     "calibrate",
     "expected_steps",
     "time_kernel",
 ]
+
+_MODULES = {
+    "HELD_OUT": "fit",
+    "Calibration": "procedure",
+    "Measurement": "sample",
+    "calibrate": "procedure",
+    "expected_steps": "procedure",
+    "time_kernel": "stopwatch",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,7 +9,7 @@ from math import exp, log
 from typing import Any
 
 from autockpt.cost_models.calibration.sample import Measurement
-from autockpt.cost_models.device import ARITHMETIC, FAMILIES, Curve, DeviceProfile, at
+from autockpt.cost_models.device import ARITHMETIC, FAMILIES, Curve, DeviceProfile, interpolate
 from autockpt.cost_models.work import Work
 
 _TYPICAL = 2**25
@@ -43,10 +43,9 @@ def fit(
         matrix_flops_per_second=peaks,
         vector_flops_per_second=vector,
         random_numbers_per_second=fit_random(groups["random"], vector, launch_seconds),
-        bytes_per_second=at(bandwidth, _TYPICAL),
+        bytes_per_second=interpolate(bandwidth, _TYPICAL),
         launch_seconds=launch_seconds,
-        host_bytes_per_second=min(host, default=at(bandwidth, _TYPICAL)),
-        allocator_rounding_bytes=512 if kind == "cuda" else 64,
+        host_bytes_per_second=min(host, default=interpolate(bandwidth, _TYPICAL)),
         efficiency=fit_efficiency(measured, peaks, launch_seconds),
         vector_weights=weights,
         bandwidth=bandwidth,
@@ -91,7 +90,7 @@ def fit_fresh(large: Sequence[Measurement], bandwidth: Curve, launch_seconds: fl
     rates = []
     for one in large:
         net = _net(one, launch_seconds)
-        beyond = net - one.bytes_moved / at(bandwidth, one.bytes_moved)
+        beyond = net - one.bytes_moved / interpolate(bandwidth, one.bytes_moved)
         if beyond > _NOTICEABLE * net:
             rates.append(sum(one.written) / beyond)
     return _mean(rates) if rates else 0.0
@@ -148,7 +147,7 @@ def _mean(values: Iterable[float]) -> float:
 def quality(measured: Iterable[Measurement], device: DeviceProfile) -> dict[str, Any]:
     """How far the fit is from what was measured: over all kernels, and over those that it has not seen."""
     errors = {f"{one.family}: {one.label}": abs(one.error(device)) for one in measured}
-    unseen = [error for name, error in errors.items() if name.startswith(UNSEEN)]
+    unseen = [error for name, error in errors.items() if name.startswith(HELD_OUT)]
     worst = max(errors, key=lambda name: errors[name])
     return {
         "kernels": len(errors),
@@ -161,5 +160,5 @@ def quality(measured: Iterable[Measurement], device: DeviceProfile) -> dict[str,
     }
 
 
-UNSEEN = "layers"
+HELD_OUT = "layers"
 """The family of kernels that no figure is fitted to."""

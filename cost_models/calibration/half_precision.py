@@ -19,7 +19,7 @@ from autockpt.cost_models.calibration.stopwatch import PASSES, Stopwatch, measur
 DTYPES = ("bfloat16", "float16")
 
 
-def measure_elsewhere(device: str, dtype: str, quick: bool) -> tuple[list[Measurement], str]:
+def measure_in_subprocess(device: str, dtype: str, quick: bool) -> tuple[list[Measurement], str]:
     """What was measured, or why nothing was."""
     command = [sys.executable, "-m", __name__, device, dtype, *(["--quick"] if quick else [])]
     try:

@@ -27,7 +27,7 @@ class Layer:
     inputs: int = 1
 
 
-def check_samples(device: str, quick: bool) -> Iterator[Sample]:
+def layer_samples(device: str, quick: bool) -> Iterator[Sample]:
     rows = 1024 if device == "cpu" else 2**15
     for layer in LAYERS[: _QUICK if quick else None]:
         given = [torch.randn(rows, _WIDTH, device=device) for _ in range(layer.inputs)]

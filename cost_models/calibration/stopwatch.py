@@ -23,7 +23,7 @@ _RETRIES = 3
 _SLOW_SECONDS = 0.1
 
 
-def measurement(sample: Sample, timing: Timing, call_seconds: float) -> Measurement:
+def measurement(sample: Sample, timing: KernelTiming, call_seconds: float) -> Measurement:
     """On CUDA a call runs ahead of the device and takes nothing; noise may leave nothing of the shortest kernels."""
     net = max(timing.seconds - (call_seconds if sample.compiled else 0.0), timing.seconds / 4)
     return Measurement(
@@ -39,10 +39,10 @@ class Stopwatch:
     passes: int = PASSES
     done: int = 0
 
-    def time_all(self, samples: Iterable[Sample]) -> dict[Sample, Timing]:
+    def time_all(self, samples: Iterable[Sample]) -> dict[Sample, KernelTiming]:
         """The best of several passes over all samples: a machine has slow seconds, and no kernel shall be the one that
         met them every time."""
-        best: dict[Sample, Timing] = {}
+        best: dict[Sample, KernelTiming] = {}
         slow: set[str] = set()
         for sample in samples:
             # A family whose kernels get long has shown what it is: its larger ones are left out.
@@ -57,7 +57,7 @@ class Stopwatch:
                     best[sample] = min(before, self._time(sample), key=lambda one: (not one.undisturbed, one.seconds))
         return best
 
-    def _time(self, sample: Sample) -> Timing:
+    def _time(self, sample: Sample) -> KernelTiming:
         self.progress(f"{sample.family}: {sample.label}", self.done)
         self.done += 1
         return time_quietest(sample.run, self.device, seconds=0.2 if self.quick else 1.0)
@@ -70,7 +70,7 @@ except ImportError:  # not on Windows
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class KernelTiming:
     seconds: float
     """The median of the runs."""
     spread: float
@@ -80,7 +80,7 @@ class Timing:
     """Whether the median is of readings in which no thread lost its core to another program."""
 
 
-def time_kernel(run: Callable[[], object], device: str = "cpu", *, least_seconds: float = 0.03) -> Timing:
+def time_kernel(run: Callable[[], object], device: str = "cpu", *, least_seconds: float = 0.03) -> KernelTiming:
     """Seconds of one call. Short calls are repeated inside one reading, so that the clock and the launch queue do not
     count; on CUDA the device is waited for."""
     run()
@@ -92,10 +92,10 @@ def time_kernel(run: Callable[[], object], device: str = "cpu", *, least_seconds
     while len(readings) < 5 or (time.perf_counter() - started < least_seconds and len(readings) < 50):
         readings.append(_read(run, calls, device) / calls)
     low, median, high = statistics.quantiles(readings, n=4)
-    return Timing(median, (high - low) / 2 / median if median else 0.0, len(readings))
+    return KernelTiming(median, (high - low) / 2 / median if median else 0.0, len(readings))
 
 
-def time_quietest(run: Callable[[], object], device: str = "cpu", *, seconds: float = 0.3) -> Timing:
+def time_quietest(run: Callable[[], object], device: str = "cpu", *, seconds: float = 0.3) -> KernelTiming:
     """Seconds of one call where others use the machine too.
 
     Threads that wait for each other take as long as the one that was put aside, and two programs can keep that up for
@@ -118,7 +118,7 @@ def time_quietest(run: Callable[[], object], device: str = "cpu", *, seconds: fl
     undisturbed = [readings for quiet, readings in bursts if quiet]
     best = min(undisturbed or [readings for _, readings in bursts], key=statistics.median)
     low, median, high = statistics.quantiles(best, n=4)
-    return Timing(median, (high - low) / 2 / median if median else 0.0, length * len(bursts), bool(undisturbed))
+    return KernelTiming(median, (high - low) / 2 / median if median else 0.0, length * len(bursts), bool(undisturbed))
 
 
 _READING = 1e-4

@@ -1,20 +1,23 @@
-"""TODO"""
+"""The work of every operator: FLOPs, elements, random numbers and bytes, from shapes.
 
+One short rule an operator, in tables by kind. May import `cost_models.work` and `cost_models.device`, no other room.
+"""
+
+from autockpt.cost_models.formulas.lookup import rule_of, work_of
 from autockpt.cost_models.formulas.rules import WITH_ARGUMENTS, Call
-from autockpt.cost_models.formulas.sums import dearest, sum_work, times
+from autockpt.cost_models.formulas.sums import most_expensive, repeat_work, sum_work
 from autockpt.cost_models.formulas.symbolic import evaluate
-from autockpt.cost_models.formulas.torch_operators import fake_cuda, registered_flops
-from autockpt.cost_models.formulas.work_of import rule_of, work_of
+from autockpt.cost_models.formulas.torch_operators import meta_tensor, registered_flops
 
 __all__ = [
     "WITH_ARGUMENTS",
     "Call",
-    "dearest",
     "evaluate",
-    "fake_cuda",
+    "meta_tensor",
+    "most_expensive",
     "registered_flops",
+    "repeat_work",
     "rule_of",
     "sum_work",
-    "times",
     "work_of",
 ]

@@ -35,7 +35,7 @@ def instructions(work: Work) -> float:
     return work.elements * ARITHMETIC[work.arithmetic]
 
 
-def times(work: Work, count: float) -> Work:
+def repeat_work(work: Work, count: float) -> Work:
     return replace(
         work,
         matrix_flops=count * work.matrix_flops,
@@ -45,6 +45,6 @@ def times(work: Work, count: float) -> Work:
     )
 
 
-def dearest(works: Iterable[Work]) -> Work:
+def most_expensive(works: Iterable[Work]) -> Work:
     """Of branches, the one that a plan must be ready for."""
     return max(works, key=lambda work: (work.matrix_flops + instructions(work) + work.random_numbers, work.bytes_moved))

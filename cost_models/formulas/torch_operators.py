@@ -63,7 +63,7 @@ def takes_tensors(operator: str, count: int) -> bool:
     return found is not None and [str(argument.type) for argument in found._schema.arguments] == ["Tensor"] * count
 
 
-def fake_cuda(spec: TensorSpec) -> Any:
+def meta_tensor(spec: TensorSpec) -> Any:
     """What a FLOP formula takes for a tensor: one without memory, or its shape where that is symbolic."""
     if all(isinstance(size, int) for size in spec.shape):
         return torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device="meta")

@@ -1,4 +1,7 @@
-"""TODO"""
+"""How devices count memory: allocation granularity, the caching allocator's segments, workspaces of kernels.
+
+May import `cost_models.work`, no other room.
+"""
 
 from autockpt.cost_models.memory.allocator import allocated_bytes
 from autockpt.cost_models.memory.device_memory import DeviceMemory, GpuMemory, memory_of

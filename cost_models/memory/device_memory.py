@@ -1,4 +1,7 @@
-"""What an allocation takes of a device beyond the bytes that were asked for, and what kernels take inside."""
+"""How a device counts memory: bytes taken by an allocation, by the allocator's segments, and by kernels themselves.
+
+A dry run replays the allocations of generated code against one of these.
+"""
 
 from __future__ import annotations
 
@@ -17,68 +20,73 @@ from autockpt.cost_models.work import TensorSpec
 
 class DeviceMemory(Protocol):
     @property
-    def reserved_bytes(self) -> int: ...
+    def reserved_bytes(self) -> int:
+        """Bytes that the allocator has taken from the device so far."""
 
-    def size(self, nbytes: int) -> int:
-        """What is counted as allocated."""
+    def allocated_bytes(self, nbytes: int) -> int:
+        """Bytes counted for a storage of `nbytes`."""
 
-    def take(self, nbytes: int) -> Any:
-        """A block, to be given back."""
+    def allocate(self, nbytes: int) -> Any:
+        """A block, to be passed to `free`."""
 
-    def give_back(self, block: Any) -> None: ...
+    def free(self, block: Any) -> None: ...
 
-    def scratch(self, func: Any, args: Any) -> int:
-        """Bytes that a call allocates inside itself."""
+    def workspace_bytes(self, operator: Any, arguments: Any) -> int:
+        """Bytes that the kernel of this call allocates and frees before it returns."""
 
 
 def memory_of(examples: Iterable[Any], threads: int) -> DeviceMemory:
-    """Of the device that a step with such arguments runs on."""
+    """The memory of the device on which these example arguments are; `threads` matter on the CPU only."""
     tensors = (example for example in examples if isinstance(example, torch.Tensor))
     return HostMemory(threads) if all(tensor.device.type == "cpu" for tensor in tensors) else GpuMemory()
 
 
 @dataclass(frozen=True)
 class HostMemory:
+    """Counts storages exactly; the C library's allocator is not modelled."""
+
     threads: int
     reserved_bytes: int = 0
 
-    def size(self, nbytes: int) -> int:
+    def allocated_bytes(self, nbytes: int) -> int:
         return nbytes
 
-    def take(self, _: int) -> None:
+    def allocate(self, _: int) -> None:
         pass
 
-    def give_back(self, _: None) -> None:
+    def free(self, _: None) -> None:
         pass
 
-    def scratch(self, func: Any, args: Any) -> int:
-        tensors, specs = _specs(args)
+    def workspace_bytes(self, operator: Any, arguments: Any) -> int:
+        tensors, specs = _specs(arguments)
         merged = not tensors or tensors[0].ndim != 4 or tensors[0].transpose(1, 2).is_contiguous()
-        return workspace_bytes(str(func), specs, self.threads, heads_merged=merged)
+        return workspace_bytes(str(operator), specs, self.threads, heads_merged=merged)
 
 
 @dataclass(frozen=True)
 class GpuMemory:
+    """Counts blocks and segments of torch's caching allocator."""
+
     allocator: CachingAllocator = field(default_factory=CachingAllocator)
 
     @property
     def reserved_bytes(self) -> int:
         return self.allocator.reserved_bytes
 
-    def size(self, nbytes: int) -> int:
+    def allocated_bytes(self, nbytes: int) -> int:
         return allocated_bytes(nbytes)
 
-    def take(self, nbytes: int) -> Any:
+    def allocate(self, nbytes: int) -> Any:
         return self.allocator.allocate(nbytes)
 
-    def give_back(self, block: Any) -> None:
+    def free(self, block: Any) -> None:
         self.allocator.free(block)
 
-    def scratch(self, func: Any, args: Any) -> int:
-        return cuda_workspace_bytes(str(func), _specs(args)[1])
+    def workspace_bytes(self, operator: Any, arguments: Any) -> int:
+        return cuda_workspace_bytes(str(operator), _specs(arguments)[1])
 
 
-def _specs(args: Any) -> tuple[list[torch.Tensor], tuple[TensorSpec, ...]]:
-    tensors = [value for value in tree_leaves(args) if isinstance(value, torch.Tensor)]
+def _specs(arguments: Any) -> tuple[list[torch.Tensor], tuple[TensorSpec, ...]]:
+    tensors = [value for value in tree_leaves(arguments) if isinstance(value, torch.Tensor)]
     specs = (TensorSpec(tuple(t.shape), str(t.dtype).removeprefix("torch."), t.element_size()) for t in tensors)
     return tensors, tuple(specs)

@@ -29,12 +29,12 @@ from autockpt.cost_models import Work, work_of
 from autockpt.cost_models.formulas import (
     WITH_ARGUMENTS,
     Call,
-    dearest,
-    fake_cuda,
+    meta_tensor,
+    most_expensive,
     registered_flops,
+    repeat_work,
     rule_of,
     sum_work,
-    times,
 )
 from autockpt.passes.fx.calls import (
     OperatorCall,
@@ -87,7 +87,7 @@ def _registered(call: OperatorCall, target: Any) -> Work | None:
 def _concrete(tree: Any) -> Any:
     def at_hint(leaf: Any) -> Any:
         if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided:
-            return fake_cuda(spec_of(leaf))
+            return meta_tensor(spec_of(leaf))
         return plain(leaf)
 
     return pytree.tree_map(at_hint, tree)
@@ -123,14 +123,14 @@ def _steps(position: int, combines: int = 1) -> Callable[[OperatorCall], Work | 
     def rule(call: OperatorCall) -> Work | None:
         sequences = specs_in(call.args[position])
         count = sequences[0].shape[0] if sequences else 1
-        work = _between_ends(call, times(sum_work(map(_graph_work, call.graphs())), combines * count))
+        work = _between_ends(call, repeat_work(sum_work(map(_graph_work, call.graphs())), combines * count))
         return replace(work, estimated=work.estimated or not sequences)
 
     return rule
 
 
 def _branches(call: OperatorCall) -> Work | None:
-    return _between_ends(call, dearest(map(_graph_work, call.graphs())))
+    return _between_ends(call, most_expensive(map(_graph_work, call.graphs())))
 
 
 def _one_turn(call: OperatorCall) -> Work | None:
@@ -150,7 +150,7 @@ def _scored(call: OperatorCall, operator: str, tensors: Any) -> Work:
     query, key = tensors[-3:-1]
     scores = query.numel // max(query.shape[-1], 1) * key.shape[-2]
     each = sum_work(_graph_work(graph) for graph in call.graphs())
-    parts = [work_of(operator, tensors, call.outputs), replace(times(each, scores), bytes_moved=0.0)]
+    parts = [work_of(operator, tensors, call.outputs), replace(repeat_work(each, scores), bytes_moved=0.0)]
     return replace(sum_work(parts), bytes_moved=call.bytes_moved)
 
 

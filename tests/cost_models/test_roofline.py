@@ -22,7 +22,6 @@ def device(launch_seconds: float = 0.0, **matrix_rates: float) -> DeviceProfile:
         bytes_per_second=50.0,
         launch_seconds=launch_seconds,
         host_bytes_per_second=1.0,
-        allocator_rounding_bytes=1,
     )
 
 

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 import autockpt
 from autockpt.cost_models import load_profile
-from autockpt.cost_models.calibration.stopwatch import Timing
+from autockpt.cost_models.calibration.stopwatch import KernelTiming
 from autockpt.inductor.aot import read_joint
 from autockpt.inductor.joint_capture import capture
 from autockpt.inductor.real_arguments import runnable_calls
@@ -63,10 +63,10 @@ def second_each(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every operation takes a second; the list grows by the device of each that is timed."""
     timed: list[str] = []
 
-    def time_kernel(run: Callable[[], object], device: str) -> Timing:
+    def time_kernel(run: Callable[[], object], device: str) -> KernelTiming:
         assert not any(isinstance(leaf, torch._subclasses.FakeTensor) for leaf in _leaves(run()))
         timed.append(device)
-        return Timing(1.0, 0.0, 1)
+        return KernelTiming(1.0, 0.0, 1)
 
     monkeypatch.setattr(time_call, "time_kernel", time_kernel)
     return timed
@@ -153,10 +153,10 @@ def test_symbolic_sizes_are_timed_at_their_hints(second_each: list[str]) -> None
 
 
 def test_an_operation_that_raises_is_left_to_the_profile(monkeypatch: pytest.MonkeyPatch) -> None:
-    def time_kernel(run: Any, device: str) -> Timing:
+    def time_kernel(run: Any, device: str) -> KernelTiming:
         if run() is not None and "mm" in str(timed[-1]):
             raise RuntimeError("on purpose")
-        return Timing(1.0, 0.0, 1)
+        return KernelTiming(1.0, 0.0, 1)
 
     timed: list[Any] = []
     real = time_call.time_call

@@ -7,7 +7,7 @@ import pytest
 from autockpt.cost_models import DeviceProfile, Work
 from autockpt.cost_models.calibration.fit import fit, fit_fresh, fit_launch, quality
 from autockpt.cost_models.calibration.sample import Measurement
-from autockpt.cost_models.device import at
+from autockpt.cost_models.device import interpolate
 
 TRUE = DeviceProfile(
     name="true",
@@ -20,7 +20,6 @@ TRUE = DeviceProfile(
     bytes_per_second=2e10,
     launch_seconds=5e-6,
     host_bytes_per_second=2e10,
-    allocator_rounding_bytes=64,
     efficiency={"matmul": ((1e-4, 0.25), (1e-2, 1.0)), "attention": ((1e-3, 0.5),)},
     vector_weights={"cheap": 1.0, "exponential": 12.0, "scatter": 300.0},
     bandwidth=((2.0**20, 4e10), (2.0**25, 2e10)),
@@ -73,8 +72,8 @@ def test_every_figure_is_found_again() -> None:
 
 def test_small_products_are_found_to_be_slow() -> None:
     curve = fitted().efficiency["matmul"]
-    assert at(curve, 1e-4) == pytest.approx(0.25)
-    assert at(curve, 1e-2) == pytest.approx(1.0)
+    assert interpolate(curve, 1e-4) == pytest.approx(0.25)
+    assert interpolate(curve, 1e-2) == pytest.approx(1.0)
 
 
 def test_a_dtype_has_curves_of_its_own() -> None:

@@ -1,4 +1,4 @@
-"""Timing without a clock to trust: what is called how often, and which readings count."""
+"""KernelTiming without a clock to trust: what is called how often, and which readings count."""
 
 from __future__ import annotations
 

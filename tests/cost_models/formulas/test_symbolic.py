@@ -12,8 +12,8 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from autockpt.cost_models import TensorSpec, Work, evaluate, work_of
+from autockpt.cost_models.formulas.lookup import rule_of
 from autockpt.cost_models.formulas.rules import RULES
-from autockpt.cost_models.formulas.work_of import rule_of
 
 HINTS = {"b": 3, "s": 20, "t": 12, "h": 2, "d": 8, "k": 5, "n": 7}
 

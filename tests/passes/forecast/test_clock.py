@@ -25,7 +25,6 @@ DEVICE = DeviceProfile(
     bytes_per_second=1000.0,
     launch_seconds=LAUNCH,
     host_bytes_per_second=1.0,
-    allocator_rounding_bytes=1,
 )
 
 

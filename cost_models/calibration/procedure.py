@@ -10,13 +10,13 @@ from itertools import chain
 import torch
 
 from autockpt.cost_models.calibration.fit import fit, fit_launch, quality
-from autockpt.cost_models.calibration.half_precision import DTYPES, measure_elsewhere
-from autockpt.cost_models.calibration.kernels_layers import check_samples
+from autockpt.cost_models.calibration.half_precision import DTYPES, measure_in_subprocess
+from autockpt.cost_models.calibration.kernels_layers import layer_samples
 from autockpt.cost_models.calibration.kernels_loops import loop_samples
 from autockpt.cost_models.calibration.kernels_matrix import matrix_samples
 from autockpt.cost_models.calibration.kernels_traffic import LAUNCHES, launch_samples, traffic_samples
 from autockpt.cost_models.calibration.sample import Measurement, Sample
-from autockpt.cost_models.calibration.stopwatch import PASSES, MeasuringProgress, Stopwatch, Timing, measurement
+from autockpt.cost_models.calibration.stopwatch import PASSES, KernelTiming, MeasuringProgress, Stopwatch, measurement
 from autockpt.cost_models.device import DeviceProfile
 
 
@@ -42,7 +42,7 @@ def calibrate(
     notes = _busy(timed.values())
     for dtype in DTYPES:
         stopwatch.progress(f"matrix kernels of {dtype}", stopwatch.done)
-        found, note = measure_elsewhere(device, dtype, quick)
+        found, note = measure_in_subprocess(device, dtype, quick)
         measured += found
         notes += [note] if note else []
     profile = fit(
@@ -62,7 +62,7 @@ def expected_steps(quick: bool) -> int:
     return PASSES * (60 if quick else 100)
 
 
-def _busy(timed: Iterable[Timing]) -> list[str]:
+def _busy(timed: Iterable[KernelTiming]) -> list[str]:
     disturbed = sum(not timing.undisturbed for timing in timed)
     if disturbed <= 3:
         return []
@@ -72,4 +72,4 @@ def _busy(timed: Iterable[Timing]) -> list[str]:
 def _compiled(device: str, quick: bool) -> Iterator[Sample]:
     yield from loop_samples(device)
     yield from traffic_samples(device, quick)
-    yield from check_samples(device, quick)
+    yield from layer_samples(device, quick)

@@ -9,10 +9,10 @@ from typing import Any
 from autockpt.cost_models.formulas import attention, convolutions, indexing, linear_algebra, matmuls, vector, windows
 from autockpt.cost_models.formulas.rules import RULES, Call, Rule, Specs
 from autockpt.cost_models.formulas.torch_operators import (
-    fake_cuda,
     is_number,
     is_pointwise,
     is_view,
+    meta_tensor,
     overload_of,
     registered_flops,
     takes_tensors,
@@ -73,7 +73,7 @@ def _registered(call: Call) -> Work | None:
     """The user's own formula, where tensors are all that it can ask for."""
     if not takes_tensors(call.operator, len(call.inputs)):
         return None
-    given, made = ([fake_cuda(spec) for spec in specs] for specs in (call.inputs, call.outputs))
+    given, made = ([meta_tensor(spec) for spec in specs] for specs in (call.inputs, call.outputs))
     flops = registered_flops(overload_of(call.operator), given, {}, made[0] if len(made) == 1 else made)
     return None if flops is None else call.matrix(flops, "matmul")
 
