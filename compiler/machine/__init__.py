@@ -2,14 +2,12 @@
 
 from autockpt.machine.cache import CACHE_VARIABLE, TimingCache, cache_folder
 from autockpt.machine.graph_timings import GraphTimings, time_graph
-from autockpt.machine.hardware import device_available
+from autockpt.machine.hardware import default_device, device_available, hardware_name
 from autockpt.machine.memory import free_bytes, library_bytes, total_bytes
 from autockpt.machine.profiles import (
     calibrated_path,
     calibrated_profile,
-    default_device,
     find_profile,
-    hardware_name,
     save_profile,
     shipped_profile,
     with_tf32,

@@ -1,9 +1,7 @@
-"""Where this program keeps what it learns about a machine between two runs.
+"""The cache folder of this user, and the timings of operator calls in it: one small file for each, written atomically.
 
-Seconds that were measured, saved on disk: one small file a key, and no process ever sees half of one.
-
-Of several processes that time the same thing at once the first to finish wins, and the others take its number. So the
-ranks of one machine, which share the folder, price alike although no two timings are.
+Of several processes that time the same call at once the first to finish stores its seconds, and the others use those.
+So the ranks of one machine, which share the folder, have equal costs although no two timings are equal.
 """
 
 from __future__ import annotations
@@ -19,11 +17,14 @@ from pathlib import Path
 
 from autockpt.files import draft
 
+log = logging.getLogger("autockpt")
+
 CACHE_VARIABLE = "AUTOCKPT_CACHE_DIR"
+_SCHEMA = 1
 
 
 def cache_folder() -> Path:
-    """`AUTOCKPT_CACHE_DIR`, or `autockpt` in the user's cache folder. Nothing is made before something is written."""
+    """`AUTOCKPT_CACHE_DIR`, or `autockpt` in the user's cache folder. It is created when something is written."""
     if named := os.environ.get(CACHE_VARIABLE):
         return Path(named).expanduser()
     if caches := os.environ.get("XDG_CACHE_HOME"):
@@ -31,23 +32,18 @@ def cache_folder() -> Path:
     try:
         return Path.home() / ".cache" / "autockpt"
     except RuntimeError:
-        # A user without a home, as in some containers.
+        # A user without a home folder, as in some containers.
         return Path(tempfile.gettempdir()) / f"autockpt-{os.getuid()}"
-
-
-log = logging.getLogger("autockpt")
-
-_SCHEMA = 1
 
 
 @dataclass(frozen=True, slots=True)
 class TimingCache:
-    """Files that cannot be read or are damaged count as missing; a folder that cannot be written to keeps nothing."""
+    """Seconds by key. An entry that cannot be read is missing; in a folder that cannot be written to nothing is stored."""
 
     folder: Path
 
     def find(self, key: str) -> float | None:
-        """The seconds of this key, if they are known."""
+        """The stored seconds of this key, or None."""
         try:
             entry = json.loads(self._path(key).read_text())
         except (OSError, ValueError):
@@ -58,25 +54,25 @@ class TimingCache:
         return seconds if isinstance(seconds, float) and isfinite(seconds) and seconds > 0 else None
 
     def publish(self, key: str, seconds: float) -> float:
-        """Keep what was measured, and give what holds from now on: this, or what another process saved before."""
+        """Store measured seconds unless the key has some, and return the stored ones."""
         entry = {"schema": _SCHEMA, "key": key, "seconds": seconds}
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            return self._keep(key, json.dumps(entry), seconds)
+            return self._store(key, json.dumps(entry), seconds)
         except OSError as error:
-            log.debug("a timing is not saved in %s: %s", self.folder, error)
+            log.debug("a timing cannot be stored in %s: %s", self.folder, error)
             return seconds
 
-    def _keep(self, key: str, text: str, seconds: float) -> float:
+    def _store(self, key: str, text: str, seconds: float) -> float:
         path = self._path(key)
         with draft(path, text.encode()) as written:
-            # Unlike a rename, a link fails where the name is taken: that is how the second learns that it lost.
+            # Unlike a rename, a link fails if the name exists: so a second process learns that it was not the first.
             try:
                 path.hardlink_to(written)
             except OSError:
-                if (saved := self.find(key)) is not None:
-                    return saved
-                # What is there is damaged, or this file system has no links.
+                if (stored := self.find(key)) is not None:
+                    return stored
+                # The entry is damaged, or this file system has no links.
                 written.replace(path)
             return seconds
 

@@ -24,7 +24,7 @@ import torch
 from autockpt.cost_models import seconds_of
 from autockpt.inductor import NotRunnable, RunnableCall
 from autockpt.machine.cache import TimingCache
-from autockpt.machine.hardware import describe, device_available
+from autockpt.machine.hardware import device_available, timing_conditions
 from autockpt.machine.time_call import time_call, undisturbed
 from autockpt.passes.graph import JointGraph, Kind, Trait, Value
 from autockpt.passes.problem import Lowering, Setup, work_of_value
@@ -89,7 +89,7 @@ def _distinct(call_of: CallOf, graph: JointGraph, setup: Setup, cost: str, left:
         except NotRunnable as reason:
             _leave(left, value.operator, reason)
             continue
-        key = f"{call.key}; {describe(call.device)}"
+        key = f"{call.key}; {timing_conditions(call.device)}"
         found.setdefault(key, _Timeable(call, key)).values.append(value)
 
     def work(one: _Timeable) -> float:

@@ -10,7 +10,8 @@ import pytest
 
 from autockpt.cli import main
 from autockpt.cost_models import load_profile, shipped_profiles
-from autockpt.machine.profiles import calibrated_path, default_device, save_profile, shipped_profile
+from autockpt.machine.hardware import default_device
+from autockpt.machine.profiles import calibrated_path, save_profile, shipped_profile
 
 
 @pytest.fixture(autouse=True)
