@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from autockpt.analysis.graph import Asked, Study, study
+from autockpt.analysis.graph import Asked, GraphAnalysis, analyze_graph
 from autockpt.analysis.optimizer_state import optimizer_state
 from autockpt.analysis.report import build_report
 from autockpt.analysis.request import Request, device_profile
@@ -88,12 +88,12 @@ def run_request(request: Request) -> Analysis:
         return Analysis(build_report(request, step), step.graphs)
 
 
-def _plan_graphs(request: Request, fake: FakeStep, state_bytes: int) -> tuple[list[Study], list[Break]]:
+def _plan_graphs(request: Request, fake: FakeStep, state_bytes: int) -> tuple[list[GraphAnalysis], list[Break]]:
     asked = Asked(request.setup(state_bytes), request.dry_run, request.plan, request.alternatives, request.progress)
-    graphs: list[Study] = []
+    graphs: list[GraphAnalysis] = []
     request.progress("tracing")
     try:
-        breaks = trace(fake, lambda joint: graphs.append(study(joint, asked)))
+        breaks = trace(fake, lambda joint: graphs.append(analyze_graph(joint, asked)))
     except AutockptError:
         raise
     except Exception as error:

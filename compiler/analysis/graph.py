@@ -32,7 +32,7 @@ class Asked:
     """In the place of planning."""
     around: bool = True
     """Whether the plans beside the chosen one are wanted too."""
-    progress: Progress = print
+    progress: Progress = lambda _: None
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Study:
+class GraphAnalysis:
     decision: Decision
     fastest_seconds: float
     """A step of the fastest plan."""
@@ -75,7 +75,7 @@ class Study:
         )
 
 
-def study(joint: JointModule, asked: Asked) -> Study:
+def analyze_graph(joint: JointModule, asked: Asked) -> GraphAnalysis:
     asked.progress("reading the graph")
     graph = read_joint(joint.module, joint.forward_outputs, joint.parameters)
     asked.progress("planning")
@@ -83,7 +83,7 @@ def study(joint: JointModule, asked: Asked) -> Study:
     decision, lowered, trouble = _looked_at(decision, joint, asked)
     simulator, fastest = decision.frontier.simulator, decision.frontier.fastest
     seconds = min(simulator.step_seconds(fastest.plan), decision.forecast.step_seconds)
-    found = Study(decision, seconds, lowered=lowered, trouble=trouble)
+    found = GraphAnalysis(decision, seconds, lowered=lowered, trouble=trouble)
     if not asked.around:
         return found
     return replace(

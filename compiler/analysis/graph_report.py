@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from autockpt.analysis.graph import Study
+from autockpt.analysis.graph import GraphAnalysis
 from autockpt.analysis.tensors import tensor_rows
 from autockpt.partition import breakdown_json
 from autockpt.passes.forecast import Content, Timeline, build_timeline
@@ -24,9 +24,9 @@ from autockpt.passes.forecast import Content, Timeline, build_timeline
 _KINDS = tuple(content.value for content in Content)
 
 
-def graph_report(number: int, study: Study, *, timeline: bool) -> dict[str, Any]:
+def graph_report(number: int, graph: GraphAnalysis, *, timeline: bool) -> dict[str, Any]:
     """Without a timeline of its own, a graph has summary figures only, and with `timeline` also timeline and blocks."""
-    decision = study.decision
+    decision = graph.decision
     report: dict[str, Any] = {
         "name": f"graph {number}",
         "values": len(decision.problem.graph.values),
@@ -38,20 +38,20 @@ def graph_report(number: int, study: Study, *, timeline: bool) -> dict[str, Any]
         "saved_bytes": decision.forecast.saved_bytes,
         "method": decision.candidate.method,
     }
-    if study.timeline is not None:
+    if graph.timeline is not None:
         details = {
             "gap": decision.gap.as_json(),
-            "at_peak": _at_peak(study),
-            "tensors": list(tensor_rows(decision, study.timeline)),
+            "at_peak": _at_peak(graph),
+            "tensors": list(tensor_rows(decision, graph.timeline)),
         }
-        return report | details | _live_memory(study, study.timeline)
+        return report | details | _live_memory(graph, graph.timeline)
     if timeline:
-        return report | _live_memory(study, build_timeline(decision.frontier.simulator, decision.plan))
+        return report | _live_memory(graph, build_timeline(decision.frontier.simulator, decision.plan))
     return report
 
 
-def _live_memory(study: Study, timeline: Timeline) -> dict[str, Any]:
-    sources = study.decision.problem.graph.by_name
+def _live_memory(graph: GraphAnalysis, timeline: Timeline) -> dict[str, Any]:
+    sources = graph.decision.problem.graph.by_name
     live = timeline.live()
     totals = [sum(by_kind.values()) for by_kind in live]
     launches = [
@@ -81,12 +81,12 @@ def _live_memory(study: Study, timeline: Timeline) -> dict[str, Any]:
     return {"timeline": {"kinds": list(_KINDS), "launches": launches, "peak": peak}, "blocks": blocks}
 
 
-def _at_peak(study: Study) -> dict[str, Any]:
-    found = breakdown_json(study.decision)
+def _at_peak(graph: GraphAnalysis) -> dict[str, Any]:
+    found = breakdown_json(graph.decision)
     return {
         "operation": found["operation"],
         "pass": "backward" if found["in_backward"] else "forward",
-        "by_kind": {content.value: size for content, size in study.decision.forecast.filled_by().items()},
+        "by_kind": {content.value: size for content, size in graph.decision.forecast.filled_by().items()},
         "by_module": found["by_module"],
         "largest": [{**entry, "kind": Content[entry["kind"].upper()].value} for entry in found["largest"]],
     }

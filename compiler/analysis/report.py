@@ -20,7 +20,7 @@ breaks                          graph breaks: reason, count
 what_if                         change, settings, fits, peak_bytes, min_peak_bytes, fastest_bytes, step_seconds,
                                 overhead
 max_batch                       batch, peak_bytes, next_bytes (peak of one more; null where the search stopped),
-                                stopped (why it did, or ""); null where it was not asked for
+                                stopped (why it did, or ""); null without --max-batch
 estimated                       operators without a formula: name, and how their time was estimated
 """
 
@@ -32,7 +32,7 @@ from typing import Any
 
 import torch
 
-from autockpt.analysis.graph import Study
+from autockpt.analysis.graph import GraphAnalysis
 from autockpt.analysis.graph_report import graph_report
 from autockpt.analysis.request import Request
 from autockpt.analysis.result import PlannedStep
@@ -148,14 +148,14 @@ def _baselines(step: PlannedStep) -> list[dict[str, Any]]:
     ]
 
 
-def _gradient_bytes(study: Study) -> int:
-    graph = study.decision.problem.graph
-    owners = {graph.by_name[name].storage for name in graph.backward_outputs}
-    return sum(graph.bytes.get(owner, 0) for owner in owners)
+def _gradient_bytes(graph: GraphAnalysis) -> int:
+    joint = graph.decision.problem.graph
+    owners = {joint.by_name[name].storage for name in joint.backward_outputs}
+    return sum(joint.bytes.get(owner, 0) for owner in owners)
 
 
-def _estimated(study: Study) -> Mapping[str, str]:
-    return estimated_operators(study.decision.problem.graph, {})
+def _estimated(graph: GraphAnalysis) -> Mapping[str, str]:
+    return estimated_operators(graph.decision.problem.graph, {})
 
 
 def _verdict(request: Request, report: Mapping[str, Any]) -> str:

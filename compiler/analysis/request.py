@@ -1,4 +1,4 @@
-"""What one analysis is asked for: which step, on which device, within which budget, and how much of it to compute."""
+"""The parameters of one analysis: which step, which device, which budget, and how much to compute."""
 
 from __future__ import annotations
 

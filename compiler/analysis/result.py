@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from autockpt.analysis.graph import Study
+from autockpt.analysis.graph import GraphAnalysis
 from autockpt.analysis.optimizer_state import OptimizerState
 from autockpt.inductor import Break
 from autockpt.plans import PlanFile
@@ -16,7 +16,7 @@ from autockpt.render import render, save
 class PlannedStep:
     """A traced step and the plan of each of its graphs."""
 
-    graphs: tuple[Study, ...]
+    graphs: tuple[GraphAnalysis, ...]
     """In the order of the forward."""
     breaks: tuple[Break, ...]
     traced_as: str
@@ -54,7 +54,7 @@ class Analysis:
     """The result of `autockpt.analyze`. `report` holds all of it as JSON; fields: `autockpt.analysis.report`."""
 
     report: dict[str, Any] = field(repr=False)
-    graphs: tuple[Study, ...] = field(repr=False)
+    graphs: tuple[GraphAnalysis, ...] = field(repr=False)
 
     @property
     def fits(self) -> bool:

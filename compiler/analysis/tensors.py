@@ -57,7 +57,7 @@ def _why_saved(decision: Decision, value: Value) -> str:
     if value.name in problem.graph.output_storages:
         return "an output of the forward, live in any case"
     if value.kind is Kind.PART:
-        return "one of several results of a kernel, all of which would run again for it"
+        return "one of several results of a kernel, which would have to recompute all of them"
     size, seconds = format_size(problem.graph.bytes_of(value.name)), format_seconds(problem.seconds[value.name])
     return f"saving {size} costs less than recomputing it, {seconds}, and what it is computed from"
 
