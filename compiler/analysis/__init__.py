@@ -1,14 +1,14 @@
 """Will a training step fit, why, and what would it cost: planned for any device without running anything."""
 
 from autockpt.analysis.entry import analyze, run_request
-from autockpt.analysis.request import Request, device_profile
+from autockpt.analysis.request import AnalysisRequest, device_profile
 from autockpt.analysis.result import Analysis
 from autockpt.analysis.variants import LargestBatch, batch_argument, builder, check_settings, what_if
 
 __all__ = [
     "Analysis",
+    "AnalysisRequest",
     "LargestBatch",
-    "Request",
     "analyze",
     "batch_argument",
     "builder",

@@ -15,7 +15,7 @@ import torch
 from autockpt.analysis.graph import Asked, GraphAnalysis, analyze_graph
 from autockpt.analysis.optimizer_state import optimizer_state
 from autockpt.analysis.report import build_report
-from autockpt.analysis.request import Request, device_profile
+from autockpt.analysis.request import AnalysisRequest, device_profile
 from autockpt.analysis.result import Analysis, PlannedStep
 from autockpt.errors import AutockptError
 from autockpt.inductor import (
@@ -50,7 +50,7 @@ def analyze(
     `lower`: compile the step too, and count what the generated code allocates.
     `plan`: a saved plan, or its path, to be forecast in the place of planning.
     """
-    request = Request(
+    request = AnalysisRequest(
         target=type(model).__name__ if isinstance(model, torch.nn.Module) else getattr(model, "__name__", "step"),
         build=lambda place, _: from_model(model, args, kwargs, place),
         profile=device_profile(device),
@@ -62,7 +62,7 @@ def analyze(
     return run_request(request)
 
 
-def run_request(request: Request) -> Analysis:
+def run_request(request: AnalysisRequest) -> Analysis:
     """Build the step, trace it, plan its graphs, and make the report."""
     with ExitStack() as scope:
         device = scope.enter_context(fake_cuda_device(request.profile, cache_folder()))
@@ -88,7 +88,7 @@ def run_request(request: Request) -> Analysis:
         return Analysis(build_report(request, step), step.graphs)
 
 
-def _plan_graphs(request: Request, fake: FakeStep, state_bytes: int) -> tuple[list[GraphAnalysis], list[Break]]:
+def _plan_graphs(request: AnalysisRequest, fake: FakeStep, state_bytes: int) -> tuple[list[GraphAnalysis], list[Break]]:
     asked = Asked(request.setup(state_bytes), request.dry_run, request.plan, request.alternatives, request.progress)
     graphs: list[GraphAnalysis] = []
     request.progress("tracing")
@@ -103,7 +103,7 @@ def _plan_graphs(request: Request, fake: FakeStep, state_bytes: int) -> tuple[li
     return graphs, breaks
 
 
-def _fake_triton(request: Request, device: TracedDevice, scope: ExitStack) -> str:
+def _fake_triton(request: AnalysisRequest, device: TracedDevice, scope: ExitStack) -> str:
     """Enter the fake Triton driver where code for an absent GPU is to be generated. Says why that is not possible."""
     if not request.dry_run or device.device.type == "cpu" or not device.approximations:
         return ""

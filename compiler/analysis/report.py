@@ -34,7 +34,7 @@ import torch
 
 from autockpt.analysis.graph import GraphAnalysis
 from autockpt.analysis.graph_report import graph_report
-from autockpt.analysis.request import Request
+from autockpt.analysis.request import AnalysisRequest
 from autockpt.analysis.result import PlannedStep
 from autockpt.partition import estimated_operators
 from autockpt.passes.problem import Outcome
@@ -46,7 +46,7 @@ _NEGLIGIBLE = 5e-4
 """Overhead below which a step counts as at full speed."""
 
 
-def build_report(request: Request, step: PlannedStep) -> dict[str, Any]:
+def build_report(request: AnalysisRequest, step: PlannedStep) -> dict[str, Any]:
     from autockpt import __version__
 
     several = len(step.graphs) > 1
@@ -158,7 +158,7 @@ def _estimated(graph: GraphAnalysis) -> Mapping[str, str]:
     return estimated_operators(graph.decision.problem.graph, {})
 
 
-def _verdict(request: Request, report: Mapping[str, Any]) -> str:
+def _verdict(request: AnalysisRequest, report: Mapping[str, Any]) -> str:
     budget, device = format_size(report["budget_bytes"]), report["device"]["name"]
     if report["fits"]:
         overhead, peak = report["overhead"], format_size(report["peak_bytes"])
@@ -170,7 +170,7 @@ def _verdict(request: Request, report: Mapping[str, Any]) -> str:
     return f"It does not fit: {peak} is {over} over the budget of {budget} on {device}."
 
 
-def _whose_peak(request: Request, report: Mapping[str, Any]) -> str:
+def _whose_peak(request: AnalysisRequest, report: Mapping[str, Any]) -> str:
     if request.plan:
         return "the peak of the given plan"
     if len(report["graphs"]) > 1:

@@ -19,7 +19,7 @@ from autockpt.units import Progress
 
 
 @dataclass(frozen=True)
-class Request:
+class AnalysisRequest:
     target: str
     """What the report calls the step: `SCRIPT.py:FACTORY`, or the class of the model."""
     build: Callable[[torch.device, Mapping[str, Any]], FakeStep]

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from autockpt.analysis.entry import run_request
-from autockpt.analysis.request import Request
+from autockpt.analysis.request import AnalysisRequest
 from autockpt.analysis.result import Analysis
 from autockpt.errors import AutockptError
 from autockpt.inductor import Factory, FakeStep, from_factory
@@ -23,7 +23,7 @@ MOST_SAMPLES = 2**20
 
 
 def builder(factory: Factory, target: str) -> Callable[[torch.device, Mapping[str, Any]], FakeStep]:
-    """`Request.build` for a factory; what the factory raises becomes an AutockptError that names it."""
+    """`AnalysisRequest.build` for a factory; what the factory raises becomes an AutockptError that names it."""
 
     def build(device: torch.device, settings: Mapping[str, Any]) -> FakeStep:
         try:
@@ -57,7 +57,7 @@ def size_argument(factory: Factory, settings: Mapping[str, Any], names: Sequence
     return None
 
 
-def what_if(request: Request, factory: Factory) -> Iterator[dict[str, Any]]:
+def what_if(request: AnalysisRequest, factory: Factory) -> Iterator[dict[str, Any]]:
     """Rows of the report for batch and sequence halved and doubled, where the factory takes them."""
     request = replace(request, dry_run=False, plan=None)
     for names in (BATCH, SEQUENCE):
@@ -73,7 +73,7 @@ def what_if(request: Request, factory: Factory) -> Iterator[dict[str, Any]]:
                 yield {"change": change, **settings, **{figure: report[figure] for figure in figures}}
 
 
-def batch_argument(request: Request, factory: Factory) -> str:
+def batch_argument(request: AnalysisRequest, factory: Factory) -> str:
     """Name of the factory's batch argument. Raises where it has none, or where the budget is a fraction."""
     found = size_argument(factory, request.settings, BATCH)
     if found is None:
@@ -92,7 +92,7 @@ class LargestBatch:
     bisection.
     """
 
-    request: Request
+    request: AnalysisRequest
     batch_name: str
     budget_bytes: int
     _known: dict[int, Analysis] = field(default_factory=dict)
@@ -148,7 +148,7 @@ class LargestBatch:
         return self._known[batch]
 
 
-def _at(request: Request, name: str, value: int, purpose: str) -> Request:
+def _at(request: AnalysisRequest, name: str, value: int, purpose: str) -> AnalysisRequest:
     """The same with one other setting, for the chosen plan only."""
     progress = request.progress
     return replace(

@@ -64,8 +64,8 @@ def _run(parsed: argparse.Namespace) -> int:
 
 def _analyze(parsed: argparse.Namespace, progress: Progress) -> Analysis:
     from autockpt.analysis import (
+        AnalysisRequest,
         LargestBatch,
-        Request,
         batch_argument,
         builder,
         check_settings,
@@ -82,7 +82,7 @@ def _analyze(parsed: argparse.Namespace, progress: Progress) -> Analysis:
     settings = dict(parsed.set)
     factory = load_factory(parsed.target)
     check_settings(factory, settings, parsed.target)
-    request = Request(
+    request = AnalysisRequest(
         target=parsed.target,
         build=builder(factory, parsed.target),
         profile=profile,
