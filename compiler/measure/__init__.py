@@ -1,4 +1,4 @@
-"""TODO"""
+"""Measurements of real training steps: peak, seconds, gradients, and `verify`, which checks the promises with them."""
 
 from autockpt.measure.gradients import ReferenceGradients
 from autockpt.measure.peak import measure_peak

@@ -39,9 +39,12 @@ class Verdict:
     """`equal` if bitwise equal to plain Inductor's, else the largest relative difference, after the word `noise` where
     repetitions of plain Inductor's step differ as much."""
     recompute_share: float = 0.0
-    looks: int = 0
-    loop_seconds: float = 0.0
+    """Of the step's seconds by the cost model."""
+    dry_runs: int = 0
+    refine_seconds: float = 0.0
+    """Spent on dry runs of plans that were not taken."""
     compile_seconds: float = 0.0
+    """Of the first step, everything included."""
     reason: str = ""
     """Why a tenth of the budget or more is unused."""
     note: str = ""
@@ -53,13 +56,13 @@ class Verdict:
         return self.forecast_bytes / self.measured_bytes - 1 if self.measured_bytes else 0.0
 
     @property
-    def lowered_error(self) -> float | None:
+    def compiled_error(self) -> float | None:
         if self.compiled_bytes is None or not self.measured_bytes:
             return None
         return self.compiled_bytes / self.measured_bytes - 1
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self) | {"forecast_error": self.forecast_error, "lowered_error": self.lowered_error}
+        return asdict(self) | {"forecast_error": self.forecast_error, "compiled_error": self.compiled_error}
 
 
 def verify_target(
@@ -120,8 +123,8 @@ def _judge(blank: Verdict, decision: GraphDecision, found: Comparison, seconds: 
         workspace=f"{workspace[0]} {format_size(workspace[1])}" if workspace else "",
         gradients=str(found),
         recompute_share=decision.forecast.recompute_share,
-        looks=len(decision.decision.looks),
-        loop_seconds=decision.loop_seconds,
+        dry_runs=len(decision.decision.looks),
+        refine_seconds=decision.loop_seconds,
         compile_seconds=seconds,
         reason=reason or "",
         note=decision.looking.trouble,

@@ -1,4 +1,4 @@
-"""Real kernels: the same gradients as plain Inductor, to the bit, and a measured peak inside its budget."""
+"""Real kernels: gradients bitwise equal to plain Inductor's, and a measured peak within the budget."""
 
 from __future__ import annotations
 

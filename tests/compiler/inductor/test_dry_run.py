@@ -1,4 +1,4 @@
-"""Counting storages: wrappers written by hand, and Inductor's against real memory."""
+"""Live bytes of generated code: wrappers written by hand, and Inductor's compared with the measured peak."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import torch._inductor.config as inductor_config
 from torch import nn
 
 import autockpt
-from autockpt.inductor.codegen import NotLowered, StepMetadata, Wrapper, lower_step
+from autockpt.inductor.codegen import NotLowered, StepMetadata, Wrapper, lower_step, why_no_dry_run
 from autockpt.inductor.dry_run import dry_run
 from autockpt.measure.peak import measure_peak
+from autockpt.options import Options
 
 FLOATS = 4
 
@@ -50,7 +51,7 @@ def call(args):
 """
 
 
-def test_storages_count_from_birth_to_death_and_inputs_not_at_all() -> None:
+def test_storages_count_from_allocation_to_last_reference_and_inputs_not_at_all() -> None:
     forward = wrapper(FORWARD, {"x": 10_000}, ["loss", "x", "a"])
     backward = wrapper(BACKWARD, {"x": 10_000, "a": 100, "t": 1}, ["g"])
     seen = dry_run(forward, backward, 1, threads=1)
@@ -59,7 +60,7 @@ def test_storages_count_from_birth_to_death_and_inputs_not_at_all() -> None:
     assert not seen.in_backward
 
 
-def test_what_is_kept_lives_until_the_backward_lets_go_of_it() -> None:
+def test_a_saved_value_is_live_until_its_last_use_in_the_backward() -> None:
     forward = wrapper(FORWARD.replace("1000", "10"), {"x": 10_000}, ["loss", "x", "a"])
     seen = dry_run(forward, wrapper(BACKWARD, {"x": 10_000, "a": 100, "t": 1}, ["g"]), 1, threads=1)
     # a and the loss, its tangent, and the largest temporary.
@@ -67,7 +68,7 @@ def test_what_is_kept_lives_until_the_backward_lets_go_of_it() -> None:
     assert seen.in_backward
 
 
-def test_what_a_kernel_allocates_inside_itself_is_added_and_named() -> None:
+def test_the_workspace_of_an_extern_kernel_is_added_and_named() -> None:
     source = BACKWARD.replace(
         "    g = empty",
         "    shape = torch.empty(1, 4, 8, 8, device='meta'), torch.empty(4, 4, 3, 3, device='meta')\n"
@@ -89,11 +90,23 @@ def test_on_a_gpu_allocations_are_multiples_of_512_bytes_in_segments_of_2_mebiby
     assert seen.reserved_bytes == 2 * 2**20
 
 
-def test_a_step_whose_kernels_are_timed_while_it_is_lowered_is_not_lowered_early() -> None:
-    joint = StepMetadata(model_inputs=1, model_outputs=1, forward_outputs=1, mutated_inputs=0, static_inputs=())
+@pytest.mark.parametrize("setting", ["max_autotune", "max_autotune_gemm", "max_autotune_pointwise", "cpp_wrapper"])
+def test_settings_that_rule_out_a_dry_run_are_known_before_anything_is_planned(setting: str) -> None:
+    facts = StepMetadata(model_inputs=1, model_outputs=1, forward_outputs=1, mutated_inputs=0, static_inputs=())
     module = torch.fx.symbolic_trace(lambda x: x)
-    with inductor_config.patch(max_autotune=True), pytest.raises(NotLowered, match="max_autotune"):
-        lower_step((module, module), joint, lambda *_: None)
+    name = setting.removesuffix("_gemm").removesuffix("_pointwise")
+    assert why_no_dry_run({}) is None
+    assert name in (why_no_dry_run({setting: True}) or "")
+    with inductor_config.patch({setting: True}):
+        assert name in (why_no_dry_run({}) or "")
+        assert why_no_dry_run({setting: False}) is None
+        with pytest.raises(NotLowered, match=name):
+            lower_step((module, module), facts, lambda *_: None)
+
+
+@pytest.mark.parametrize("mode", ["max-autotune", "max-autotune-no-cudagraphs"])
+def test_a_mode_that_tunes_kernels_rules_out_a_dry_run(mode: str) -> None:
+    assert "max_autotune" in (why_no_dry_run(Options.parse({}, mode).inductor_patches()) or "")
 
 
 class Net(nn.Module):
@@ -114,7 +127,7 @@ class Net(nn.Module):
 
 
 @pytest.mark.inductor
-def test_lowered_is_what_a_real_step_takes() -> None:
+def test_the_compiled_peak_is_the_measured_peak() -> None:
     torch.manual_seed(0)
     model, x = Net(), torch.randn(4, 3, 48, 48)
     step = torch.compile(model, backend="autockpt", options={"memory_budget": 0.2})

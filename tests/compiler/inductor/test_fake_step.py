@@ -1,4 +1,4 @@
-"""A step without memory has the shapes, dtypes, ties and devices of the real one."""
+"""A fake step has the shapes, strides, dtypes, ties and devices of the real one."""
 
 from __future__ import annotations
 
@@ -63,6 +63,6 @@ def test_a_factory_may_convert_what_it_built(convert: str) -> None:
     assert step.inputs[0].shape == (7, 5)
 
 
-def test_a_factory_of_something_else_is_told_what_is_wanted() -> None:
+def test_an_error_says_what_a_factory_must_return() -> None:
     with pytest.raises(AutockptError, match=r"a model and a tuple of its inputs.*returned a tuple of 3"):
         from_factory(lambda: (Tied(), 1, 2), {}, CPU)

@@ -1,4 +1,4 @@
-"""Real tensors are laid out like the fake ones they stand for."""
+"""Real tensors have the layouts of the fake ones that they replace."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def test_a_real_tensor_has_the_size_the_strides_and_the_type(
     assert (tuple(tensor.shape), tensor.stride(), tensor.dtype) == (size, stride, dtype)
 
 
-def test_numbers_are_moderate_and_integers_are_indices_that_exist() -> None:
+def test_numbers_are_moderate_and_integers_are_valid_indices() -> None:
     numbers = Layout(0, (300, 100), (100, 1), torch.float32, CPU).real()
     assert 0.9 < numbers.std() < 1.1
     assert numbers.abs().max() < 10
     assert not Layout(0, (7,), (1,), torch.int64, CPU).real().any()
 
 
-def test_making_numbers_leaves_the_random_state_alone() -> None:
+def test_drawing_numbers_does_not_change_the_random_state() -> None:
     before = torch.get_rng_state()
     Layout(0, (300, 100), (100, 1), torch.float32, CPU).real()
     assert torch.equal(torch.get_rng_state(), before)
@@ -57,12 +57,12 @@ def test_equal_calls_have_one_key_and_another_shape_stride_type_or_number_has_it
     assert len({first, *others}) == 1 + len(others) == 6
 
 
-def test_a_tensor_that_is_given_twice_is_one_tensor() -> None:
+def test_a_tensor_that_is_passed_twice_is_one_tensor() -> None:
     (node,) = nodes(lambda x: x * x, torch.randn(8))
     call = runnable_call(node)
     (layout,) = call.layouts
     assert call.nbytes == 2 * layout.nbytes == 64
-    one, other = call.real().args  # type: ignore[attr-defined]  # a partial, which is what one can look into
+    one, other = call.real().args  # type: ignore[attr-defined]  # a partial
     assert one is other
 
 
@@ -74,7 +74,7 @@ def test_lists_of_tensors_and_keywords_are_real_too() -> None:
     assert torch.equal(runnable_call(full).real()(), torch.full((3,), 2.0))  # type: ignore[arg-type]  # one tensor
 
 
-def test_what_has_no_strides_cannot_be_made() -> None:
+def test_a_sparse_argument_is_not_runnable() -> None:
     gm = make_fx(lambda x: x * 2, tracing_mode="fake")(torch.randn(3))
     (node,) = (node for node in gm.graph.nodes if node.op == "call_function")
     node.args[0].meta["val"] = torch.eye(3).to_sparse()
