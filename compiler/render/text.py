@@ -45,7 +45,7 @@ def _parts(report: Mapping[str, Any], width: int | None) -> Iterator[RenderableT
     if report["what_if"]:
         yield what_if_table(report)
     yield _largest_batch(report)
-    yield _list("Graph breaks", [_times(one["count"]) + one["reason"] for one in report["breaks"]])
+    yield _list("Graph breaks", [_times(one["count"]) + _first_paragraph(one["reason"]) for one in report["breaks"]])
     yield _list("Approximations", report["device"]["approximations"])
     yield _list("Estimated operators", [f"{name}: {source}" for name, source in report["estimated"].items()])
 
@@ -123,6 +123,11 @@ def _list(title: str, lines: list[str]) -> RenderableType | None:
 
 def _titled(title: str, shown: RenderableType | None) -> RenderableType | None:
     return None if shown is None else Group(Text(title, style="bold"), shown)
+
+
+def _first_paragraph(reason: str) -> str:
+    """Of Dynamo's explanation: what it is and a hint. What follows is for debugging Dynamo."""
+    return "\n".join(line.strip() for line in reason.strip().partition("\n\n")[0].splitlines())
 
 
 def _times(count: int) -> str:

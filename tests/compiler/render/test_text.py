@@ -95,6 +95,13 @@ def test_a_search_for_the_largest_batch_that_stopped_early_says_why() -> None:
     assert f"A batch of 4096 fits, with a peak of 1.00 GiB; {stopped}." in " ".join(render(report, 100).split())
 
 
+def test_of_a_graph_break_the_text_has_the_reason_and_the_hint() -> None:
+    reason = "Call to print()\n  Explanation: a builtin.\n  Hint: remove it.\n\n  Developer debug context"
+    text = render(sample_report() | {"breaks": [{"reason": reason, "count": 2}]}, 100)
+
+    assert "  - 2 × Call to print()\n    Explanation: a builtin.\n    Hint: remove it.\n\nApproximations" in text
+
+
 def test_several_graphs_are_one_timeline() -> None:
     report, other = sample_report(), sample_report()["graphs"][0]
     report["graphs"].append(other | {"name": "graph 1"})
