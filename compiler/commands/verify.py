@@ -56,7 +56,7 @@ def _run(parsed: argparse.Namespace) -> int:
         if parsed.details or len(pairs) == 1:
             print_lines(console, [f"\n{verdict.target} at {verdict.budget}\n{details}"])
     fallen = falling_peaks(verdicts)
-    lines = [*verify_summary(verdicts), *(fallen or ["no peak falling_peaks by more than 1 % where a budget rises"])]
+    lines = [*verify_summary(verdicts), *(fallen or ["no peak falls by more than 1 % where a budget rises"])]
     print_lines(console, lines)
     if parsed.json:
         rows = [verdict.as_json() | {"details": details} for verdict, details in pairs]
@@ -95,11 +95,12 @@ def _in_subprocesses(
         nonlocal done
         try:
             rows = children.run(target, command, lambda text: progress(f"{target}: {text}"))
+            pairs = [(_verdict(row), row["details"]) for row in rows]
         except AutockptError as error:
-            return [(Verdict(target, "", note=str(error), broken=("did not run",)), "")]
+            pairs = [(Verdict(target, "", note=str(error), broken=("did not run",)), "")]
         done += 1
         progress(f"{done} of {len(parsed.targets)} models, last {target}")
-        return [(_verdict(row), row["details"]) for row in rows]
+        return pairs
 
     with ThreadPoolExecutor(max_workers=parsed.jobs) as pool, Children() as children:
         return [pair for pairs in pool.map(run, parsed.targets) for pair in pairs]

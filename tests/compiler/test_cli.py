@@ -66,7 +66,9 @@ _HEAVY = ("torch", "ortools", "rich", "plotly", "matplotlib", "autockpt.cost_mod
     "code",
     [
         pytest.param("import autockpt", id="import autockpt"),
-        pytest.param("import autockpt.cli; autockpt.cli.main(['--help'])", id="autockpt --help"),
+        pytest.param(
+            "import runpy; sys.argv[1:] = ['--help']; runpy.run_module('autockpt')", id="python -m autockpt --help"
+        ),
         pytest.param("import autockpt.cli; autockpt.cli.main(['verify', '--help'])", id="autockpt verify --help"),
         pytest.param("import autockpt.cli; autockpt.cli.main(['bench', '--help'])", id="autockpt bench --help"),
     ],

@@ -76,7 +76,7 @@ def test_what_fits_exits_with_0_and_what_does_not_with_3(script: Path, capsys: p
     assert "It does not fit" in capsys.readouterr().out
 
 
-def test_every_file_that_was_asked_for_is_written(script: Path, tmp_path: Path) -> None:
+def test_every_requested_file_is_written(script: Path, tmp_path: Path) -> None:
     names = {"--json": "a.json", "--html": "a.html", "--trace": "t.json", "--snapshot": "s.pickle", "--save-plan": "p"}
     words = [word for option, name in names.items() for word in (option, str(tmp_path / name))]
     assert main(["analyze", f"{script}:net", "--set", "batch=128", "--budget", "0.5", *words]) == 0
@@ -84,8 +84,8 @@ def test_every_file_that_was_asked_for_is_written(script: Path, tmp_path: Path) 
     report = json.loads((tmp_path / "a.json").read_text())
     assert report["settings"] == {"batch": 128}
     assert [row["change"] for row in report["what_if"]] == ["batch halved", "batch doubled"]
-    floors = [row["min_peak_bytes"] for row in report["what_if"]]
-    assert floors[0] < report["min_peak_bytes"] < floors[1]
+    min_peaks = [row["min_peak_bytes"] for row in report["what_if"]]
+    assert min_peaks[0] < report["min_peak_bytes"] < min_peaks[1]
     # The plan that was written is taken back, and is for no other batch.
     again = ["analyze", f"{script}:net", "--no-what-if", "--plan", str(tmp_path / "p")]
     assert main([*again, "--set", "batch=128"]) == 0

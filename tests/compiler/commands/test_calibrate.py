@@ -1,4 +1,4 @@
-"""`autockpt calibrate` from the outside, with a calibration that was measured elsewhere."""
+"""`autockpt calibrate` from the outside, with made-up measurements."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_profile_is_found_on_this_machine_afterwards(capsys: pytest.CaptureF
     assert str(calibrated_path(torch.device("cpu"))) in shown.err
 
 
-def test_a_file_of_ones_own_is_written_with_its_plot_and_nothing_else(tmp_path: Path) -> None:
+def test_output_writes_the_profile_and_its_plot_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "mine.json"
     assert main(["calibrate", "--device", "cpu", "-o", str(path)]) == 0
     assert read_profile(path).vector_flops_per_second == calibration().profile.vector_flops_per_second

@@ -62,7 +62,7 @@ def test_a_model_of_terabytes_is_planned_with_nothing_allocated() -> None:
     assert analysis.report["memory"]["gradients"] >= 2**40
 
 
-def test_the_model_that_was_given_is_left_as_it_was() -> None:
+def test_the_analyzed_model_is_left_as_it_was() -> None:
     model, batch = Layers(), torch.randn(8, 64)
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
     autockpt.analyze(model, batch, memory_budget=0.5)
@@ -71,7 +71,7 @@ def test_the_model_that_was_given_is_left_as_it_was() -> None:
     torch.compile(model, backend="eager")(batch).backward()
 
 
-def test_what_is_compiled_already_is_not_compiled_again() -> None:
+def test_an_analysis_does_not_make_compiled_code_recompile() -> None:
     compiled = []
 
     def backend(gm: fx.GraphModule, _: object) -> Callable[..., object]:
@@ -98,7 +98,7 @@ def test_budgets_trade_peak_for_time_along_the_frontier() -> None:
     assert [point["chosen"] for point in low.frontier].count(True) == 1
 
 
-def test_what_lives_at_each_launch_adds_up_to_the_peak() -> None:
+def test_live_bytes_by_kind_add_up_to_the_peak() -> None:
     report = autockpt.analyze(Layers(), torch.randn(2048, 64), memory_budget=0.3).report
     timeline = report["graphs"][0]["timeline"]
     totals = [sum(launch["bytes"]) for launch in timeline["launches"]]
@@ -124,13 +124,13 @@ def test_the_state_of_an_optimizer_counts(name: str, copies: int) -> None:
     assert 0 <= counted.peak_bytes - without.peak_bytes - copies * weights <= 4 * len(list(model.parameters()))
 
 
-def test_a_budget_without_room_says_so() -> None:
+def test_a_budget_below_the_minimum_peak_does_not_fit() -> None:
     analysis = autockpt.analyze(Layers(), torch.randn(2048, 64), memory_budget="1MiB")
     assert not analysis.fits
     assert "does not fit" in str(analysis)
 
 
-def test_breaks_of_the_graph_are_listed_and_their_parts_summed() -> None:
+def test_graph_breaks_are_listed_and_their_graphs_summed() -> None:
     analysis = autockpt.analyze(Broken(), torch.randn(64, 32), memory_budget=1.0)
     report = analysis.report
     assert len(report["graphs"]) == 2
@@ -140,7 +140,7 @@ def test_breaks_of_the_graph_are_listed_and_their_parts_summed() -> None:
     assert len(analysis.plan.graphs) == 2
 
 
-def test_a_plan_is_saved_and_judged_again(tmp_path: Path) -> None:
+def test_a_saved_plan_is_forecast_in_the_place_of_planning(tmp_path: Path) -> None:
     model, batch = Layers(), torch.randn(2048, 64)
     low = autockpt.analyze(model, batch, memory_budget=0.0)
     low.plan.save(tmp_path / "plan.json")
@@ -166,12 +166,12 @@ def _has_fake_cuda() -> bool:
     return not torch.cuda.is_available()
 
 
-needs_fake_cuda = pytest.mark.skipif(not _has_fake_cuda(), reason="no stand-in for CUDA can be built here")
+needs_fake_cuda = pytest.mark.skipif(not _has_fake_cuda(), reason="a fake CUDA device cannot be built here")
 
 
 @needs_fake_cuda
 @pytest.mark.parametrize(("device", "kernel"), [("h100", "flash"), ("t4", "efficient")])
-def test_a_gpu_that_is_not_here_is_traced_with_its_own_attention(device: str, kernel: str) -> None:
+def test_an_absent_gpu_is_traced_with_its_own_attention(device: str, kernel: str) -> None:
     model = Attention()
     report = autockpt.analyze(model, torch.randn(2, 32, 64, dtype=torch.bfloat16), device=device).report
     assert report["device"]["traced_as"] == "cuda"
@@ -181,7 +181,7 @@ def test_a_gpu_that_is_not_here_is_traced_with_its_own_attention(device: str, ke
 
 
 @needs_fake_cuda
-def test_the_stand_in_leaves_no_trace() -> None:
+def test_the_fake_device_is_removed_afterwards() -> None:
     with fake_cuda_device(load_profile("a100"), cache_folder()) as place:
         assert place.device.type == "cuda"
         assert torch.cuda.is_available()
