@@ -1,9 +1,9 @@
-"""The door: `torch.compile(model, backend="autockpt", options={...})`."""
+"""The backend that Dynamo calls for `torch.compile(model, backend="autockpt", options={...})`."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, cast
 
 import torch
@@ -14,13 +14,14 @@ from torch._inductor.compile_fx import compile_fx
 
 from autockpt.budget import resolve_budget
 from autockpt.cost_models import DeviceProfile, load_profile
-from autockpt.inductor import InnerCompile, dry_run_step, precision_patches
+from autockpt.inductor import InnerCompile, PartitionFn, precision_patches, why_no_dry_run
 from autockpt.machine import cache_folder, find_profile, with_tf32
 from autockpt.options import Options
-from autockpt.partition import Partitioner
+from autockpt.partition import Partitioner, Request, free_with
 from autockpt.passes.problem import CHECKED_MARGIN, UNCHECKED_MARGIN, Lowering, Setup
 
 Compiled = Callable[..., Any]
+log = logging.getLogger("autockpt")
 
 
 def autockpt(
@@ -30,12 +31,12 @@ def autockpt(
     options: dict[str, Any] | None = None,
     mode: str | None = None,
 ) -> Compiled:
-    """What Dynamo calls for `backend="autockpt"`."""
+    """Entry point of `backend="autockpt"`."""
     return compile_graph(gm, example_inputs, Options.parse(options, mode))
 
 
 class Backend:
-    """The typed twin of `options`: `torch.compile(model, backend=autockpt.Backend(memory_budget=0.5))`.
+    """The same with typed options: `torch.compile(model, backend=autockpt.Backend(memory_budget=0.5))`.
 
     Options are checked here, before anything runs. Two backends with equal options are equal, so that Dynamo
     compiles anew when, and only when, an option changed.
@@ -66,8 +67,33 @@ class Backend:
 
 
 def compile_graph(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Options) -> Compiled:
+    partitioner = Partitioner(_request(example_inputs, options), options.on_infeasible)
+    inner = InnerCompile(frozenset(options.inductor_patches()))
+    partition_fn = PartitionFn(partitioner, partitioner.key, gm, len(example_inputs), inner)
+    if options.lower == "eager":
+        compiled = _lower_eager(gm, example_inputs, partition_fn)
+    else:
+        patches = {**precision_patches(gm), **options.inductor_patches(), "custom_partitioner_fn": partition_fn}
+        compiled = _lower_inductor(gm, example_inputs, inner, patches)
+    free_with(compiled, partitioner.recorded)
+    return compiled
+
+
+def _lower_inductor(
+    gm: fx.GraphModule, example_inputs: Sequence[Any], inner: InnerCompile, patches: dict[str, Any]
+) -> Compiled:
+    # AOTAutograd's own cache would skip the partitioner, and with it the decision that users read. Planning takes a
+    # fraction of a second; the kernels still come from Inductor's cache.
+    with functorch_config.patch(enable_autograd_cache=False):
+        return cast(Compiled, compile_fx(gm, list(example_inputs), inner_compile=inner, config_patches=patches))
+
+
+def _request(example_inputs: Sequence[Any], options: Options) -> Request:
     device = _device_of(example_inputs)
-    closed = options.closed_loop and options.lower == "inductor"
+    dry_run = options.closed_loop and options.lower == "inductor"
+    if dry_run and (reason := why_no_dry_run(options.inductor_patches())):
+        log.info("the budget rests on a forecast, without dry runs: %s", reason)
+        dry_run = False
     setup = Setup(
         budget=resolve_budget(options.memory_budget, options.reserve_bytes, device),
         device=_profile(options, device),
@@ -75,33 +101,23 @@ def compile_graph(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Op
         threads=torch.get_num_threads(),
         planner=options.planner,
         solve_seconds=options.solve_seconds,
-        margin=CHECKED_MARGIN if closed else UNCHECKED_MARGIN,
+        margin=CHECKED_MARGIN if dry_run else UNCHECKED_MARGIN,
     )
-    inner = InnerCompile(frozenset(options.inductor_patches()))
-    looker = partial(dry_run_step, gm, len(example_inputs), inner) if closed else None
     timings = cache_folder() / "timings"
-    partitioner = Partitioner(setup, options.on_infeasible, options.cost, timings, looker, options.plan)
-    if setup.lowering is Lowering.EAGER:
-        return _lower_eager(gm, example_inputs, partitioner)
-    patches = {**precision_patches(gm), **options.inductor_patches(), "custom_partitioner_fn": partitioner}
-    # AOTAutograd's own cache would skip the partitioner, and with it the decision that the user asks to see. Planning
-    # takes a fraction of a second; the kernels still come from Inductor's cache.
-    with functorch_config.patch(enable_autograd_cache=False):
-        compiled = compile_fx(gm, list(example_inputs), inner_compile=inner, config_patches=patches)
-    return cast(Compiled, compiled)
+    return Request(setup, dry_run=dry_run, plan=options.plan, cost=options.cost, timings=timings)
 
 
-def _lower_eager(gm: fx.GraphModule, example_inputs: Sequence[Any], partitioner: Partitioner) -> Compiled:
-    """The planned graphs as they are, operator by operator."""
+def _lower_eager(gm: fx.GraphModule, example_inputs: Sequence[Any], partition_fn: PartitionFn) -> Compiled:
+    """The two planned modules, interpreted operator by operator."""
 
     def interpret(module: fx.GraphModule, _: Sequence[Any]) -> Compiled:
         def run(args: list[Any]) -> Any:
             return fx.Interpreter(module).boxed_run(args)
 
-        run._boxed_call = True  # type: ignore[attr-defined]  # how AOTAutograd knows that args may be freed
+        run._boxed_call = True  # type: ignore[attr-defined]  # tells AOTAutograd that args may be freed
         return run
 
-    lower = aot_autograd(fw_compiler=interpret, bw_compiler=interpret, partition_fn=partitioner)
+    lower = aot_autograd(fw_compiler=interpret, bw_compiler=interpret, partition_fn=partition_fn)
     compiled: Compiled = lower(gm, list(example_inputs))
     return compiled
 

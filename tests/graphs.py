@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from autockpt.cost_models import TensorSpec
 from autockpt.passes.graph.joint import JointGraph, Kind, Role, Trait, Value
-from autockpt.passes.problem.plan import Lowering, Problem
+from autockpt.passes.problem.plan import Lowering, Plan, Problem
+from autockpt.passes.problem.schedule import Scheduler
 
 UNIT = 1000
 """Bytes of a value in these graphs, unless said otherwise."""
@@ -91,7 +92,6 @@ def problem(
         seconds={v.name: 0.0 if v.role.is_graph_input else 1.0 for v in graph.values} | dict(seconds or {}),
         must_save=must_save or {},
         lowering=lowering,
-        seconds_per_byte=1e-12 if lowering is Lowering.INDUCTOR else 0.0,
     )
 
 
@@ -117,3 +117,8 @@ def random_problem(seed: int, most_values: int = 7) -> Problem:
     seconds = {name: float(dice.randint(1, 9)) for name in forward}
     must_save = {name: "for the test" for name in forward if dice.random() < 0.1}
     return problem(graph, seconds, must_save)
+
+
+def schedule(graph: JointGraph, saved: Iterable[str], order: Sequence[str]) -> Plan:
+    """The plan that saves these values and recomputes the rest just in time, each once."""
+    return Scheduler(graph, order)(saved)

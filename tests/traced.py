@@ -10,6 +10,9 @@ from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
+from autockpt.inductor import JointModule
+from autockpt.passes.graph import JointGraph
+
 
 def joint_of(
     model: torch.nn.Module | Any, *inputs: Any, dynamic: bool = False
@@ -35,3 +38,9 @@ def _copy(graph: fx.Graph) -> fx.Graph:
     output = copied.graph_copy(graph, {})
     copied.output(output)
     return copied
+
+
+def read_joint(gm: fx.GraphModule, forward_outputs: int, parameters: Sequence[int]) -> JointGraph:
+    """The joint module as the planners read it."""
+    arguments = {"num_fwd_outputs": forward_outputs, "static_lifetime_input_indices": list(parameters)}
+    return JointModule(gm, arguments).graph

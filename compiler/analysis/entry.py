@@ -12,15 +12,15 @@ from typing import Any
 
 import torch
 
-from autockpt.analysis.graph import Asked, GraphAnalysis, analyze_graph
+from autockpt.analysis.graph import GraphAnalysis, analyze_graph
 from autockpt.analysis.optimizer_state import optimizer_state
 from autockpt.analysis.report import build_report
 from autockpt.analysis.request import AnalysisRequest, device_profile
 from autockpt.analysis.result import Analysis, PlannedStep
 from autockpt.errors import AutockptError
 from autockpt.inductor import (
-    Break,
     FakeStep,
+    GraphBreak,
     NoTriton,
     TracedDevice,
     fake_cuda_device,
@@ -30,6 +30,7 @@ from autockpt.inductor import (
     trace,
 )
 from autockpt.machine import cache_folder
+from autockpt.partition import Request
 from autockpt.plans import PlanFile
 
 
@@ -88,12 +89,20 @@ def run_request(request: AnalysisRequest) -> Analysis:
         return Analysis(build_report(request, step), step.graphs)
 
 
-def _plan_graphs(request: AnalysisRequest, fake: FakeStep, state_bytes: int) -> tuple[list[GraphAnalysis], list[Break]]:
-    asked = Asked(request.setup(state_bytes), request.dry_run, request.plan, request.alternatives, request.progress)
+def _plan_graphs(
+    request: AnalysisRequest, fake: FakeStep, state_bytes: int
+) -> tuple[list[GraphAnalysis], list[GraphBreak]]:
+    how = Request(
+        request.setup(state_bytes),
+        dry_run=request.dry_run,
+        believe_forecast=True,
+        plan=request.plan,
+        progress=request.progress,
+    )
     graphs: list[GraphAnalysis] = []
     request.progress("tracing")
     try:
-        breaks = trace(fake, lambda joint: graphs.append(analyze_graph(joint, asked)))
+        breaks = trace(fake, lambda joint: graphs.append(analyze_graph(joint, how, request.alternatives)))
     except AutockptError:
         raise
     except Exception as error:

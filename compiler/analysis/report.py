@@ -50,7 +50,9 @@ def build_report(request: AnalysisRequest, step: PlannedStep) -> dict[str, Any]:
     from autockpt import __version__
 
     several = len(step.graphs) > 1
-    troubles = [f"the step could not be compiled: {graph.trouble}" for graph in step.graphs if graph.trouble]
+    troubles = [
+        f"the step could not be compiled: {graph.choice.failure}" for graph in step.graphs if graph.choice.failure
+    ]
     report: dict[str, Any] = {
         "schema": SCHEMA,
         "kind": "autockpt analysis",
@@ -90,7 +92,7 @@ def _memory(step: PlannedStep, report: Mapping[str, Any]) -> dict[str, Any]:
         "peak_bytes": peak,
         "step_peak_bytes": peak - step.state_bytes,
         "min_peak_bytes": min(peak, step.peak_bytes([graph.min_peak_bytes for graph in step.graphs])),
-        "fastest_bytes": step.peak_bytes([graph.fastest_bytes for graph in step.graphs]),
+        "fastest_bytes": step.peak_bytes([graph.fastest.peak_bytes for graph in step.graphs]),
         "compiled_bytes": step.peak_bytes(compiled) if len(compiled) == len(step.graphs) else None,
         "memory": {
             "parameters": step.parameter_bytes,
@@ -103,7 +105,7 @@ def _memory(step: PlannedStep, report: Mapping[str, Any]) -> dict[str, Any]:
 
 def _seconds(step: PlannedStep) -> dict[str, Any]:
     seconds = sum(graph.decision.forecast.step_seconds for graph in step.graphs)
-    fastest = sum(graph.fastest_seconds for graph in step.graphs)
+    fastest = sum(graph.fastest.seconds for graph in step.graphs)
     overhead = seconds / fastest - 1 if fastest else 0.0
     return {"step_seconds": seconds, "fastest_seconds": fastest, "overhead": overhead}
 
@@ -131,7 +133,7 @@ def _frontier(step: PlannedStep) -> list[dict[str, Any]]:
             "method": point.name,
             "chosen": point.chosen,
         }
-        for point in step.graphs[0].points
+        for point in step.graphs[0].frontier
     ]
 
 

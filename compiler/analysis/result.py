@@ -7,7 +7,7 @@ from typing import Any
 
 from autockpt.analysis.graph import GraphAnalysis
 from autockpt.analysis.optimizer_state import OptimizerState
-from autockpt.inductor import Break
+from autockpt.inductor import GraphBreak
 from autockpt.plans import PlanFile
 from autockpt.render import render, save
 
@@ -18,7 +18,7 @@ class PlannedStep:
 
     graphs: tuple[GraphAnalysis, ...]
     """In the order of the forward."""
-    breaks: tuple[Break, ...]
+    breaks: tuple[GraphBreak, ...]
     traced_as: str
     """Device type of the tensors that the step was traced with."""
     approximations: tuple[str, ...]

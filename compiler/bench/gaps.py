@@ -11,7 +11,7 @@ import torch
 from rich.table import Table
 
 from autockpt.cost_models import load_profile
-from autockpt.inductor import capture, read_joint, reset_dynamo
+from autockpt.inductor import capture
 from autockpt.measure import load_training
 from autockpt.passes.graph import JointGraph
 from autockpt.passes.planners import Decision, decide
@@ -51,9 +51,9 @@ def bench_gaps(targets: Sequence[str], budgets: Sequence[float], progress: Progr
 
 
 def graphs_of(target: str, **settings: int) -> list[JointGraph]:
-    reset_dynamo()
+    torch._dynamo.reset()
     training = load_training(target, settings=settings)
-    return [read_joint(c.joint, c.forward_outputs, c.parameters) for c in capture(training.model, training.inputs)]
+    return [joint.graph for joint in capture(training.model, training.inputs)]
 
 
 def _setup(fraction: float) -> Setup:

@@ -8,12 +8,13 @@ from dataclasses import asdict, dataclass, replace
 import torch
 from rich.table import Table
 
-from autockpt.inductor import Captured, capture, choose_as_torch, read_joint
+from autockpt.inductor import JointModule, capture
 from autockpt.machine import find_profile
 from autockpt.measure import load_training
+from autockpt.passes.forecast import Candidate
 from autockpt.passes.graph import JointGraph
 from autockpt.passes.planners import Baseline, Decision, decide, find_baselines
-from autockpt.passes.problem import Budget, Outcome, Plan, Problem, Setup
+from autockpt.passes.problem import Budget, Outcome, Setup
 from autockpt.units import Progress, format_size
 
 TORCH_BUDGETS = (1.0, 0.8, 0.6, 0.4, 0.2, 0.0)
@@ -61,25 +62,24 @@ def bench_baselines(
     profile = find_profile(training.device)
     setup = Setup(Budget(fraction=0.0), profile, threads=torch.get_num_threads())
     graphs = capture(training.model, training.inputs)
-    return [row for n, captured in enumerate(graphs) for row in _rows(n, captured, setup, torch_budgets, progress)]
+    return [row for n, joint in enumerate(graphs) for row in _rows(n, joint, setup, torch_budgets, progress)]
 
 
 def _rows(
-    number: int, captured: Captured, setup: Setup, torch_budgets: Sequence[float], progress: Progress
+    number: int, joint: JointModule, setup: Setup, torch_budgets: Sequence[float], progress: Progress
 ) -> Iterator[BaselineRow]:
-    graph = read_joint(captured.joint, captured.forward_outputs, captured.parameters)
+    graph = joint.graph
     saved = {}
     for budget in torch_budgets:
         progress(f"torch at {budget}")
-        saved[f"torch {budget}"] = choose_as_torch(captured, budget).saved
+        saved[f"torch {budget}"] = joint.torch_partition(activation_memory_budget=budget).saved
     progress("lowest peak")
     lowest = decide(graph, setup)
     for baseline in find_baselines(lowest.problem, saved):
         progress(f"in the peak of: {baseline.name}")
         ours = _ours(graph, setup, baseline, lowest)
-        mine = _cost(lowest.problem, ours.plan, ours.forecast.peak_bytes, ours.forecast.recompute_seconds)
-        theirs = _cost(lowest.problem, baseline.plan, baseline.peak_bytes, baseline.recompute_seconds)
-        yield BaselineRow(number, baseline.name, theirs, mine, lowest.forecast.peak_bytes)
+        theirs = lowest.frontier.space.evaluator.evaluate(baseline.plan, baseline.name)
+        yield BaselineRow(number, baseline.name, _cost(theirs), _cost(ours.candidate), lowest.candidate.peak_bytes)
 
 
 def _ours(graph: JointGraph, setup: Setup, baseline: Baseline, lowest: Decision) -> Decision:
@@ -87,10 +87,8 @@ def _ours(graph: JointGraph, setup: Setup, baseline: Baseline, lowest: Decision)
     return lowest if decision.outcome is Outcome.OVER_BUDGET else decision
 
 
-def _cost(problem: Problem, plan: Plan, peak_bytes: int, recompute_seconds: float) -> Cost:
-    return Cost(
-        peak_bytes, recompute_seconds, recompute_seconds + sum(problem.save_seconds[name] for name in plan.saved)
-    )
+def _cost(candidate: Candidate) -> Cost:
+    return Cost(candidate.peak_bytes, candidate.recompute_seconds, candidate.seconds)
 
 
 def baseline_table(rows: Sequence[BaselineRow]) -> Table:

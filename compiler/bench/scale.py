@@ -20,7 +20,7 @@ from rich.table import Table
 
 from autockpt.bench.synthetic import graph_of
 from autockpt.cost_models import load_profile
-from autockpt.inductor import Captured, choose_as_torch, read_joint, split, tidy
+from autockpt.inductor import JointModule
 from autockpt.passes.planners import Decision, decide
 from autockpt.passes.problem import Budget, Setup
 from autockpt.units import Progress
@@ -89,38 +89,38 @@ def _row(nodes: int, limit_seconds: float, progress: Progress) -> ScaleRow:
         progress(f"{nodes} nodes: torch at {budget}")
         found = within_seconds(limit_seconds, _prepare_torch, _run_torch, nodes, budget)
         theirs.append(found or Timing(_torch(budget), None, None))
-    return ScaleRow(len(captured.joint.graph.nodes), ours, absolute, tuple(theirs), limit_seconds)
+    return ScaleRow(len(captured.module.graph.nodes), ours, absolute, tuple(theirs), limit_seconds)
 
 
-def _best(name: str, captured: Captured, run: Callable[[], tuple[float, float]]) -> Timing:
+def _best(name: str, captured: JointModule, run: Callable[[], tuple[float, float]]) -> Timing:
     """The fastest of several runs, where one is short: what else the machine does only ever adds."""
-    repeats = 3 if len(captured.joint.graph.nodes) < _LARGE else 1
+    repeats = 3 if len(captured.module.graph.nodes) < _LARGE else 1
     planning, total = zip(*(run() for _ in range(repeats)), strict=True)
     return Timing(name, min(planning), min(total))
 
 
-def _plan(captured: Captured, budget: Budget) -> tuple[float, float, Decision]:
+def _plan(captured: JointModule, budget: Budget) -> tuple[float, float, Decision]:
     setup = Setup(budget, load_profile("cpu"), threads=torch.get_num_threads())
     joint = captured.copy()
     started = time.perf_counter()
-    tidy(joint)
+    joint.tidy()
     tidied = time.perf_counter()
-    decision = decide(read_joint(joint, captured.forward_outputs, captured.parameters), setup)
+    decision = decide(joint.graph, setup)
     decided = time.perf_counter()
-    split(joint, decision.plan, captured.forward_outputs, captured.parameters)
+    joint.modules(decision.plan)
     return decided - tidied, time.perf_counter() - started, decision
 
 
-def _prepare_torch(nodes: int, budget: float) -> tuple[Captured, float]:
-    choose_as_torch(graph_of(_WARM), budget)
+def _prepare_torch(nodes: int, budget: float) -> tuple[JointModule, float]:
+    graph_of(_WARM).torch_partition(activation_memory_budget=budget)
     return graph_of(nodes), budget
 
 
-def _run_torch(prepared: tuple[Captured, float]) -> Timing:
+def _run_torch(prepared: tuple[JointModule, float]) -> Timing:
     captured, budget = prepared
 
     def run() -> tuple[float, float]:
-        chosen = choose_as_torch(captured, budget)
+        chosen = captured.torch_partition(activation_memory_budget=budget)
         return chosen.planning_seconds, chosen.seconds
 
     return _best(_torch(budget), captured, run)

@@ -17,16 +17,16 @@ from torch import Tensor, fx
 from torch.nn import functional as F
 from torch.utils import _pytree as pytree
 
-from autockpt.inductor import Captured, capture
+from autockpt.inductor import JointModule, capture
 
 
-def graph_of(nodes: int) -> Captured:
+def graph_of(nodes: int) -> JointModule:
     """A joint graph of about so many nodes."""
-    without, with_one = (len(spliced(blocks).joint.graph.nodes) for blocks in (0, 1))
+    without, with_one = (len(spliced(blocks).module.graph.nodes) for blocks in (0, 1))
     return spliced(max(1, round((nodes - without) / (with_one - without))))
 
 
-def spliced(blocks: int) -> Captured:
+def spliced(blocks: int) -> JointModule:
     """The joint graph of `stack` with so many blocks."""
     first, twins, last = _pieces()
     # Neighbours are twins, traced apart: a value of one never has the fake storage of a value of the next.
@@ -35,7 +35,7 @@ def spliced(blocks: int) -> Captured:
 
 
 @cache
-def _pieces() -> tuple[Captured, tuple[Captured, Captured], Captured]:
+def _pieces() -> tuple[JointModule, tuple[JointModule, JointModule], JointModule]:
     inputs = [activations(), *block_weights()]
     return (
         _piece(stem, [words(), *stem_weights()]),
@@ -44,14 +44,14 @@ def _pieces() -> tuple[Captured, tuple[Captured, Captured], Captured]:
     )
 
 
-def _piece(function: Callable[..., Tensor], inputs: Sequence[Tensor]) -> Captured:
+def _piece(function: Callable[..., Tensor], inputs: Sequence[Tensor]) -> JointModule:
     (captured,) = capture(function, inputs)
     return captured
 
 
-def _splice(pieces: Sequence[Captured]) -> Captured:
+def _splice(pieces: Sequence[JointModule]) -> JointModule:
     graph = fx.Graph()
-    copies = [_Copy(piece.joint, graph) for piece in pieces]
+    copies = [_Copy(piece.module, graph) for piece in pieces]
     primals = copies[0].place_primals(0, first=0)
     for copy in copies[1:]:
         primals = copy.place_primals(primals, first=1)
@@ -66,7 +66,8 @@ def _splice(pieces: Sequence[Captured]) -> Captured:
         gradients = of_weights + gradients
     graph.output([result, gradient, *gradients])
     # All but the first input and the last, the tokens and the targets.
-    return Captured(fx.GraphModule(torch.nn.Module(), graph), 1, tuple(range(1, primals - 1)))
+    arguments = {"num_fwd_outputs": 1, "static_lifetime_input_indices": list(range(1, primals - 1))}
+    return JointModule(fx.GraphModule(torch.nn.Module(), graph), arguments)
 
 
 class _Copy:

@@ -1,13 +1,13 @@
-"""The one door to torch's private partitioner: its tidying, its calling conventions and its own choice."""
+"""torch's private partitioner: its clean-up of joint graphs, its calling conventions and its own choice."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 import torch._functorch.config as functorch_config
-from torch import fx
+from torch import _logging, fx
 from torch._functorch import partitioners
 from torch._functorch._aot_autograd.descriptors import InputMutationAOTOutput
 from torch._functorch._aot_autograd.graph_compile import is_opaque_node
@@ -16,20 +16,16 @@ from torch.fx.experimental.proxy_tensor import is_sym_node
 from torch.utils import _pytree as pytree
 from torch.utils._ordered_set import OrderedSet
 
-from autockpt.passes.fx import read, reorder, unroll
-from autockpt.passes.graph import JointGraph
-from autockpt.passes.problem import Plan
-
 Modules = tuple[fx.GraphModule, fx.GraphModule]
 
 
 def torch_partition(joint: fx.GraphModule, inputs: Sequence[Any], **kwargs: Any) -> Modules:
-    """What Inductor would do without us."""
+    """torch's own partition, as Inductor uses it by default."""
     return partitioners.min_cut_rematerialization_partition(joint, inputs, **kwargs)
 
 
 def copy_joint(joint: fx.GraphModule) -> fx.GraphModule:
-    """The same module again, for a pass that changes what it is given."""
+    """A copy, for a pass that changes its argument."""
     graph = fx.Graph()
     output = graph.output(graph.graph_copy(joint.graph, {}))
     output.meta = dict(next(iter(joint.graph.find_nodes(op="output"))).meta)
@@ -37,7 +33,7 @@ def copy_joint(joint: fx.GraphModule) -> fx.GraphModule:
 
 
 def saved_by(joint: fx.GraphModule, modules: Modules) -> frozenset[str]:
-    """Values of the joint graph that cross into the backward, inputs aside."""
+    """Values of the joint graph that these modules pass from forward to backward, without graph inputs."""
     made = {node.name for node in joint.graph.nodes if node.op == "call_function"}
     return frozenset(made & {node.name for node in modules[1].graph.find_nodes(op="placeholder")})
 
@@ -77,22 +73,6 @@ def _mutations(joint: fx.GraphModule) -> list[InputMutationAOTOutput]:
     return [desc for desc in leaves if isinstance(desc, InputMutationAOTOutput)]
 
 
-def read_joint(joint: fx.GraphModule, forward_outputs: int, parameters: Iterable[int]) -> JointGraph:
-    """The joint graph as the planners read it."""
-    return read(joint, forward_outputs, parameters, mutated_inputs(joint))
-
-
-def split(joint: fx.GraphModule, plan: Plan, num_forward_outputs: int, parameter_positions: Iterable[int]) -> Modules:
-    """The two modules of a plan, as AOTAutograd expects them."""
-    joint, sequence = unroll(joint, plan, num_forward_outputs)
-    placeholders = [node for node in joint.graph.nodes if node.op == "placeholder"]
-    primals = [node for node in placeholders if "primals" in str(node.target)]
-    parameters = [primals[position] for position in parameter_positions if position < len(primals)]
-    saved = [node for node in joint.graph.nodes if node.name in plan.saved]
-    forward, backward = extract(joint, [*primals, *saved], num_forward_outputs, parameters)
-    return finish(forward, reorder(backward, sequence))
-
-
 def extract(
     joint: fx.GraphModule, saved: list[fx.Node], num_fwd_outputs: int, parameters: Sequence[fx.Node]
 ) -> Modules:
@@ -111,9 +91,16 @@ def extract(
 
 
 def finish(forward: fx.GraphModule, backward: fx.GraphModule) -> Modules:
-    """The last touches that torch gives to both."""
+    """The last passes of torch's partitioner over both modules."""
     forward = partitioners.thread_graphsafe_rng_from_hops(raise_getitems(forward), is_backward=False)
     # As an ordinary module: a lazy one and a copy of it have different keys in Inductor's cache.
     return fx.GraphModule(forward, forward.graph), partitioners.thread_graphsafe_rng_from_hops(
         backward, is_backward=True
+    )
+
+
+def trace_artifact(name: str, payload: Callable[[], str]) -> None:
+    """Add a JSON document to torch's structured trace (TORCH_TRACE), where that is on."""
+    _logging.trace_structured(  # type: ignore[attr-defined]  # not re-exported in the stubs
+        "artifact", metadata_fn=lambda: {"name": name, "encoding": "json"}, payload_fn=payload
     )

@@ -13,7 +13,7 @@ from autockpt.inductor import plain_inductor
 from autockpt.measure.gradients import Comparison, ReferenceGradients
 from autockpt.measure.peak import measure_peak
 from autockpt.measure.step import Training, load_training
-from autockpt.partition import GraphDecision, decisions, unused
+from autockpt.partition import GraphDecision, decisions, unused_reason
 from autockpt.units import Progress, format_size
 
 TOLERANCE = 1e-5
@@ -107,13 +107,13 @@ def _verify(
 
 def _judge(blank: Verdict, decision: GraphDecision, found: Comparison, seconds: float) -> Verdict:
     measured = decision.measured_bytes or 0
-    reason = unused(decision.decision, measured)
+    reason = unused_reason(decision.decision, measured)
     promises = {
         "budget": measured <= decision.budget_bytes,
         "gradients": found.beyond_noise <= TOLERANCE,
         "unused": reason != "",
     }
-    workspace = decision.lowered.workspace if decision.lowered else None
+    workspace = decision.dry_run.workspace if decision.dry_run else None
     return replace(
         blank,
         budget_bytes=decision.budget_bytes,
@@ -123,10 +123,10 @@ def _judge(blank: Verdict, decision: GraphDecision, found: Comparison, seconds: 
         workspace=f"{workspace[0]} {format_size(workspace[1])}" if workspace else "",
         gradients=str(found),
         recompute_share=decision.forecast.recompute_share,
-        dry_runs=len(decision.decision.looks),
-        refine_seconds=decision.loop_seconds,
+        dry_runs=decision.dry_run_count,
+        refine_seconds=decision.rejected_seconds,
         compile_seconds=seconds,
         reason=reason or "",
-        note=decision.looking.trouble,
+        note=decision.dry_run_failure,
         broken=tuple(name for name, holds in promises.items() if not holds),
     )

@@ -1,23 +1,21 @@
 """TODO"""
 
 from autockpt.partition.breakdown import breakdown_json
-from autockpt.partition.given import judged
-from autockpt.partition.messages import estimated_operators, unused
+from autockpt.partition.choose import Choice, Request, choose, torch_candidate
+from autockpt.partition.messages import estimated_operators, unused_reason
 from autockpt.partition.partitioner import Partitioner
-from autockpt.partition.record import GraphDecision, decisions
-from autockpt.partition.torch_own import has_room, likely, own_partition
-from autockpt.partition.write import Writer
+from autockpt.partition.record import GraphDecision, decisions, free_with
 
 __all__ = [
+    "Choice",
     "GraphDecision",
     "Partitioner",
-    "Writer",
+    "Request",
     "breakdown_json",
+    "choose",
     "decisions",
     "estimated_operators",
-    "has_room",
-    "judged",
-    "likely",
-    "own_partition",
-    "unused",
+    "free_with",
+    "torch_candidate",
+    "unused_reason",
 ]

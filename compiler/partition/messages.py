@@ -1,6 +1,6 @@
-"""What was decided, in words, as a table and as JSON.
+"""A decision in words, as a table and as JSON, and the messages about budgets.
 
-Operators that no formula knows, named: an estimate is never silent.
+Operators without a formula are named, so that no estimate is silent.
 """
 
 from __future__ import annotations
@@ -15,13 +15,17 @@ from autockpt.passes.planners import Decision
 from autockpt.passes.problem import work_of_value
 from autockpt.units import format_size
 
+_MOSTLY_USED = 0.9
+_ALWAYS_NAMED = (Content.PARAMETER, Content.INPUT, Content.GRADIENT, Content.SAVED, Content.TEMPORARY)
+
 
 def one_line(decision: Decision, name: str) -> str:
-    forecast = decision.forecast
-    lowered = decision.compiled_bytes
-    seen = f" (lowered: {format_size(lowered)})" if lowered is not None else ""
+    """One line for the log: peak, budget, what is saved and recomputed, the gap, planning time."""
+    forecast, compiled_bytes = decision.forecast, decision.compiled_bytes
+    compiled = f" (compiled: {format_size(compiled_bytes)})" if compiled_bytes is not None else ""
     return (
-        f"{name}: peak {format_size(forecast.peak_bytes)}{seen} of a budget of {format_size(decision.budget_bytes)}, "
+        f"{name}: peak {format_size(forecast.peak_bytes)}{compiled} "
+        f"of a budget of {format_size(decision.budget_bytes)}, "
         f"{len(decision.plan.saved)} tensors ({format_size(forecast.saved_bytes)}) saved, "
         f"{forecast.recompute_share:.1%} of the step recomputed ({decision.candidate.method}, {decision.gap}), "
         f"planned in {decision.planning_seconds:.2f} s"
@@ -31,75 +35,82 @@ def one_line(decision: Decision, name: str) -> str:
 def tensor_table(decision: Decision) -> str:
     """Every forward value that the backward depends on: saved or recomputed, its size, seconds, reason and source."""
     graph, plan = decision.problem.graph, decision.plan
-    again = set(plan.backward)
+    recomputed = set(plan.backward)
     rows = []
     for value in graph.values:
-        if value.role is not Role.FORWARD or not value.owns_bytes or (value.name not in again | plan.saved):
+        if value.role is not Role.FORWARD or not value.owns_bytes or (value.name not in recomputed | plan.saved):
             continue
-        fate = "saved" if value.name in plan.saved else "recomputed"
+        choice = "saved" if value.name in plan.saved else "recomputed"
         rows.append(
-            f"{fate:<10}  {format_size(graph.bytes_of(value.name)):>10}  "
+            f"{choice:<10}  {format_size(graph.bytes_of(value.name)):>10}  "
             f"{decision.problem.seconds[value.name] * 1e6:>9.1f} us  {value.name:<28}  "
             f"{decision.problem.must_save.get(value.name, ''):<30}  {value.source}".rstrip()
         )
     return "\n".join(rows)
 
 
-_MUCH = 0.9
-_ALWAYS_NAMED = (Content.PARAMETER, Content.INPUT, Content.GRADIENT, Content.SAVED, Content.TEMPORARY)
-
-
-def unused(decision: Decision, used_bytes: int) -> str | None:
-    """Why a plan that recomputes leaves a tenth of the budget; None where it does not, empty where nobody knows."""
-    if used_bytes >= _MUCH * decision.budget_bytes or not decision.forecast.recompute_seconds:
+def unused_reason(decision: Decision, used_bytes: int) -> str | None:
+    """Why a plan that recomputes leaves a tenth of the budget unused; None where it does not, "" where unknown."""
+    if used_bytes >= _MOSTLY_USED * decision.budget_bytes or not decision.candidate.recompute_seconds:
         return None
-    chosen, budget = decision.candidate, decision.budget_bytes
+    chosen, budget_bytes = decision.candidate, decision.budget_bytes
     if chosen.method == TORCH_PARTITION:
-        return "Inductor's own partition fits, and runs as it is"
+        return "torch's own partition fits, and runs as it is"
     if chosen.seconds <= decision.frontier.fastest.seconds:
         return "this is the fastest plan: recomputing is faster there than reading memory"
-    faster = [look for look in decision.looks if look.candidate.seconds < chosen.seconds]
-    if refused := [look.compiled_bytes for look in faster if look.needed_bytes > budget]:
-        return f"a faster plan was lowered to {format_size(min(refused))}"
+    faster = [run for run in decision.dry_runs if run.candidate.seconds < chosen.seconds]
+    if rejected := [run.compiled_bytes for run in faster if run.needed_bytes > budget_bytes]:
+        return f"a faster plan compiled to {format_size(min(rejected))}"
     needed = decision.frontier.next_faster_bytes(chosen)
-    return f"the next faster plan that was found needs {format_size(needed)}" if needed and needed > budget else ""
+    return f"the next faster plan found needs {format_size(needed)}" if needed and needed > budget_bytes else ""
 
 
 def infeasible(decision: Decision) -> str:
-    """One paragraph: the floor, what fills it, and the ways out."""
+    """One paragraph for a budget that no plan fits: the minimum peak, what fills it, and what to change."""
     forecast = decision.forecast
     shown = dict.fromkeys(_ALWAYS_NAMED, 0) | forecast.filled_by()
-    floor = decision.compiled_bytes or forecast.peak_bytes
+    min_peak_bytes = decision.compiled_bytes or forecast.peak_bytes
     filled = ", ".join(f"{content.value} {format_size(size)}" for content, size in shown.items())
     return (
-        f"no plan fits memory_budget: {format_size(decision.budget_bytes)} is below the lowest peak that was found, "
-        f"{format_size(floor)} ({floor} bytes), reached at `{forecast.peak.operation}` "
+        f"no plan fits memory_budget: {format_size(decision.budget_bytes)} is below the minimum peak found, "
+        f"{format_size(min_peak_bytes)} ({min_peak_bytes} bytes), reached at `{forecast.peak.operation}` "
         f"in the {'backward' if forecast.peak.in_backward else 'forward'} and filled, as forecast, by {filled}; "
         f"raise memory_budget, lower reserve, shrink the batch or the sequence, "
-        f'or set on_infeasible="minimum" to run at the lowest peak'
+        f'or set on_infeasible="minimum" to run at the minimum peak'
     )
 
 
-def as_json(decision: Decision, name: str) -> dict[str, Any]:
-    """Everything that a bug report needs of a decision."""
-    forecast = decision.forecast
+def over_budget(decision: Decision) -> str:
+    """One sentence for a plan from a file that does not fit the budget."""
+    needed = decision.dry_runs[-1].needed_bytes if decision.dry_runs else decision.candidate.peak_bytes
+    budget_bytes = decision.budget_bytes
+    return (
+        f"the plan needs {format_size(needed)} ({needed} bytes), which is over memory_budget, "
+        f"{format_size(budget_bytes)} ({budget_bytes} bytes); raise memory_budget, or leave `plan` out: "
+        f"the minimum peak of any plan is {format_size(decision.min_peak_bytes)}"
+    )
+
+
+def decision_json(decision: Decision, name: str) -> dict[str, Any]:
+    """Everything about a decision that a bug report needs. Schema 2."""
+    forecast, candidate = decision.forecast, decision.candidate
     return {
-        "schema": 1,
+        "schema": 2,
         "graph": name,
         "outcome": decision.outcome.name.lower(),
         "budget_bytes": decision.budget_bytes,
-        "peak_bytes": forecast.peak_bytes,
+        "peak_bytes": candidate.peak_bytes,
         "compiled_bytes": decision.compiled_bytes,
-        "looks": [[look.forecast_bytes, look.compiled_bytes] for look in decision.looks],
+        "dry_runs": [[run.forecast_bytes, run.compiled_bytes] for run in decision.dry_runs],
         "min_peak_bytes": decision.min_peak_bytes,
         "fastest_bytes": decision.fastest_bytes,
         "graph_input_bytes": forecast.graph_input_bytes,
         "saved_bytes": forecast.saved_bytes,
-        "recompute_seconds": forecast.recompute_seconds,
-        "step_seconds": forecast.step_seconds,
+        "recompute_seconds": candidate.recompute_seconds,
+        "step_seconds": candidate.seconds,
         "planning_seconds": decision.planning_seconds,
-        "planner": decision.candidate.method,
-        "timed_out": decision.frontier.timed_out,
+        "planner": candidate.method,
+        "timed_out": decision.frontier.space.timed_out,
         "gap": decision.gap.as_json(),
         "at_peak": breakdown_json(decision),
         "must_save": {k: v for k, v in decision.problem.must_save.items() if k in decision.plan.saved},

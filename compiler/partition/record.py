@@ -1,52 +1,71 @@
-"""What was decided for each graph compiled in this process."""
+"""Decisions of this process: one entry for each graph that was compiled, newest last.
+
+An entry holds its joint graph and its frontier only as long as the compiled function lives. Afterwards figures remain,
+and whatever needs the graph raises; so a process that compiles for ever does not grow.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+import weakref
+from collections import deque
+from collections.abc import Iterable, Mapping
+from itertools import count
 from typing import Any
 
-from torch import _logging
-
-from autockpt.inductor import DryRun
-from autockpt.machine import GraphTimings
+from autockpt.errors import AutockptError
+from autockpt.inductor import DryRun, trace_artifact
 from autockpt.partition.breakdown import breakdown
-from autockpt.partition.messages import as_json, estimated_operators, named, one_line, tensor_table
+from autockpt.partition.choose import Choice
+from autockpt.partition.messages import decision_json, estimated_operators, named, one_line, tensor_table
 from autockpt.passes.forecast import Forecast
 from autockpt.passes.planners import Decision
 from autockpt.passes.problem import Gap, Outcome, Plan
 from autockpt.plans import PlanFile
 
 log = logging.getLogger("autockpt")
+MOST_ENTRIES = 1000
+"""Entries that `decisions()` holds; the oldest are dropped."""
 
 
-@dataclass
-class Looking:
-    """What was seen of plans that were lowered before they were compiled."""
-
-    lowered: dict[Plan, DryRun] = field(default_factory=dict)
-    seconds: dict[Plan, float] = field(default_factory=dict)
-    """Of each lowering, likewise."""
-    trouble: str = ""
-    """Why a lowered step could not be looked at."""
-
-
-@dataclass
 class GraphDecision:
-    """One graph, its plan and what is expected of it."""
+    """One compiled graph, its plan and what the forecast says of it."""
 
-    name: str
-    decision: Decision
-    looking: Looking = field(default_factory=Looking)
-    measured: GraphTimings = field(default_factory=GraphTimings)
-    """Seconds that were timed and are not the profile's."""
-    measured_bytes: int | None = None
-    """The peak of a real step, parameters and inputs included, where somebody measured one."""
+    def __init__(self, name: str, choice: Choice) -> None:
+        decision = choice.decision
+        self.name = name
+        self.outcome: Outcome = decision.outcome
+        self.budget_bytes = decision.budget_bytes
+        self.peak_bytes = decision.candidate.peak_bytes
+        """Of the forecast, parameters and inputs included."""
+        self.compiled_bytes = decision.compiled_bytes
+        """Of the generated code, parameters and inputs included; None where it was not run dry."""
+        self.step_seconds = decision.candidate.seconds
+        self.recompute_seconds = decision.candidate.recompute_seconds
+        self.planning_seconds = decision.planning_seconds
+        self.graph_plan: Plan = decision.plan
+        self.method = decision.candidate.method
+        self.measured_bytes: int | None = None
+        """The peak of a real step, parameters and inputs included, where somebody measured one."""
+        self.dry_run: DryRun | None = choice.dry_run
+        self.dry_run_failure = choice.failure
+        self.dry_run_count = len(choice.dry_runs)
+        self.rejected_seconds = choice.rejected_seconds
+        """Spent on dry runs of partitions that were not taken."""
+        self._choice: Choice | None = choice
 
-    @cached_property
+    @property
+    def choice(self) -> Choice:
+        if self._choice is None:
+            raise AutockptError(f"{self.name} is no longer compiled: its joint graph and its plans were freed")
+        return self._choice
+
+    @property
+    def decision(self) -> Decision:
+        return self.choice.decision
+
+    @property
     def plan(self) -> PlanFile:
         """To be saved, or given to another compilation."""
         return PlanFile.of([self.decision])
@@ -56,89 +75,69 @@ class GraphDecision:
         return self.decision.forecast
 
     @property
-    def outcome(self) -> Outcome:
-        return self.decision.outcome
-
-    @property
-    def peak_bytes(self) -> int:
-        return self.decision.forecast.peak_bytes
-
-    @property
-    def lowered(self) -> DryRun | None:
-        """The lowered step, run dry; None where it was not looked at."""
-        return self.looking.lowered.get(self.decision.plan)
-
-    @property
-    def compiled_bytes(self) -> int | None:
-        """Its peak, parameters and inputs included."""
-        return self.decision.compiled_bytes
-
-    @property
-    def loop_seconds(self) -> float:
-        """Spent on lowering plans that were not taken: the one that was is found in Inductor's cache."""
-        return sum(seconds for plan, seconds in self.looking.seconds.items() if plan != self.decision.plan)
-
-    @property
-    def budget_bytes(self) -> int:
-        return self.decision.budget_bytes
-
-    @property
     def min_peak_bytes(self) -> int:
+        """The lowest peak of all plans of this graph; searched when first read."""
         return self.decision.min_peak_bytes
 
     @property
     def fastest_bytes(self) -> int:
+        """The peak of the fastest plan of this graph."""
         return self.decision.fastest_bytes
 
     @property
-    def recompute_seconds(self) -> float:
-        return self.decision.forecast.recompute_seconds
-
-    @property
     def gap(self) -> Gap:
-        """How far the plan may be from the best within its budget, by the cost model."""
+        """How far the step may be from the fastest within its budget, by the cost model."""
         return self.decision.gap
 
     @property
-    def planning_seconds(self) -> float:
-        return self.decision.planning_seconds
-
-    @property
     def estimated(self) -> Mapping[str, str]:
-        """Operators that no formula knows, each with where its seconds come from instead."""
-        return estimated_operators(self.decision.problem.graph, self.measured.seconds)
+        """Operators without a formula, each with the source of its seconds."""
+        return estimated_operators(self.decision.problem.graph, self.choice.timings.seconds)
 
     def to_json(self) -> dict[str, Any]:
-        measured = {"timed": self.measured.timed, "cached": self.measured.cached, "left": list(self.measured.left)}
+        timings = self.choice.timings
+        measured = {"timed": timings.timed, "cached": timings.cached, "left": list(timings.left)}
         added = {"estimated": self.estimated, "measured": measured, "measured_bytes": self.measured_bytes}
-        return as_json(self.decision, self.name) | added
+        return decision_json(self.decision, self.name) | added
 
     def breakdown(self) -> str:
         """What is live at the peak of the forecast: by kind, by module, and the ten largest with their lines."""
         return breakdown(self.decision)
 
+    def free(self) -> None:
+        """Drop the joint graph and its plans; figures remain."""
+        self._choice = None
+
     def __str__(self) -> str:
+        if self._choice is None:
+            return f"{self.name}: {self.outcome.name.lower()}, no longer compiled"
         return one_line(self.decision, self.name) + named(self.estimated)
 
+    def __repr__(self) -> str:
+        return f"<GraphDecision {self.name}: {self.outcome.name.lower()}, {self.method}>"
 
-_DECISIONS: list[GraphDecision] = []
+
+_DECISIONS: deque[GraphDecision] = deque(maxlen=MOST_ENTRIES)
+_NUMBERS = count()
 
 
 def decisions() -> tuple[GraphDecision, ...]:
-    """What was decided for each graph compiled in this process, newest last."""
+    """One entry for each graph compiled in this process, newest last; at most the last thousand."""
     return tuple(_DECISIONS)
 
 
-def record(decision: Decision, looking: Looking, measured: GraphTimings) -> GraphDecision:
-    """Remember, log and trace a decision."""
-    made = GraphDecision(f"graph {len(_DECISIONS)}", decision, looking, measured)
+def record(choice: Choice) -> GraphDecision:
+    """Store, log and trace a decision."""
+    made = GraphDecision(f"graph {next(_NUMBERS)}", choice)
     _DECISIONS.append(made)
     log.info("%s", made)
     if log.isEnabledFor(logging.DEBUG):
-        log.debug("%s\n%s\n%s", made.name, made.breakdown(), tensor_table(decision))
-    _logging.trace_structured(  # type: ignore[attr-defined]  # not re-exported in the stubs
-        "artifact",
-        metadata_fn=lambda: {"name": f"autockpt_{made.name.replace(' ', '_')}", "encoding": "json"},
-        payload_fn=lambda: json.dumps(made.to_json(), indent=1),
-    )
+        log.debug("%s\n%s\n%s", made.name, made.breakdown(), tensor_table(made.decision))
+    trace_artifact(f"autockpt_{made.name.replace(' ', '_')}", lambda: json.dumps(made.to_json(), indent=1))
     return made
+
+
+def free_with(compiled: object, made: Iterable[GraphDecision]) -> None:
+    """Free the graphs of these decisions when the compiled function is garbage-collected."""
+    for decision in made:
+        weakref.finalize(compiled, decision.free)

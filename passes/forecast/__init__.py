@@ -1,6 +1,6 @@
 """TODO"""
 
-from autockpt.passes.forecast.candidate import TORCH_PARTITION, Candidate
+from autockpt.passes.forecast.candidate import TORCH_PARTITION, Candidate, Evaluator
 from autockpt.passes.forecast.clock import Family, Times
 from autockpt.passes.forecast.fuse import FusedPass
 from autockpt.passes.forecast.simulator import Content, Forecast, Live, Peak, Simulator
@@ -10,6 +10,7 @@ __all__ = [
     "TORCH_PARTITION",
     "Candidate",
     "Content",
+    "Evaluator",
     "Family",
     "Forecast",
     "FusedPass",

@@ -1,5 +1,4 @@
-"""The joint graph as frozen data, what is known of its operators, its fingerprint and its cut points. Imports only
-`cost_models`."""
+"""TODO"""
 
 from autockpt.passes.graph.arrays import Booleans, Floats, Integers
 from autockpt.passes.graph.cut_points import (
@@ -27,6 +26,7 @@ from autockpt.passes.graph.operators import (
     packet_of,
     traits_of,
 )
+from autockpt.passes.graph.order import backward_orders
 
 __all__ = [
     "ADDITION",
@@ -49,6 +49,7 @@ __all__ = [
     "Source",
     "Trait",
     "Value",
+    "backward_orders",
     "block_boundaries",
     "difference",
     "find_cut_points",

@@ -68,7 +68,6 @@ class IntervalGraph:
             closes=self._needed(first, reads) - 1,
             reads=reads,
             demanded=self._demanded(first),
-            traffic=np.array([self._problem.save_seconds.get(name, 0.0) for name in self.names]),
         )
 
     def _demanded(self, first: Integers) -> Booleans:

@@ -8,21 +8,20 @@ fits with space to spare and another's does not fit, the next is halfway between
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import cached_property
 from time import perf_counter
 
 import numpy as np
 
-from autockpt.passes.forecast import Candidate, Simulator
+from autockpt.passes.forecast import Candidate, Evaluator
 from autockpt.passes.graph import Floats, Kind
 from autockpt.passes.intervals.graph import IntervalGraph
 from autockpt.passes.intervals.program import Answer, lp_bound, solve
-from autockpt.passes.problem import Problem, cut_point_values
+from autockpt.passes.problem import Plan, cut_point_values
 
-_ROUNDS = 5
-_LARGE, _FEW_ROUNDS = 2800, 3
-"""Values from which a graph gets fewer rounds, and the first plan that fits is taken."""
+_PATIENT_ROUNDS = 5
+"""With fewer rounds than these the first plan that fits is taken."""
+METHOD = "interval program"
 _TOLERANCE = 0.003
 """Of a step: a choice this close to the best is good enough before its replay."""
 _USED = 0.995
@@ -34,19 +33,19 @@ class IntervalSearch:
 
     def __init__(
         self,
-        problem: Problem,
-        order: Sequence[str],
-        simulator: Simulator,
-        make: Callable[[frozenset[str], frozenset[str]], Candidate],
-        fastest: Candidate,
+        evaluator: Evaluator,
+        fastest: Plan,
+        rounds: int,
         limit_seconds: float,
     ) -> None:
-        self._problem, self._simulator, self._make, self._fastest = problem, simulator, make, fastest
-        self._graph = IntervalGraph(problem, order)
+        self._evaluator, self._fastest = evaluator, fastest
+        self._problem, self._simulator = evaluator.problem, evaluator.simulator
+        self._graph = IntervalGraph(self._problem, evaluator.order)
         self._limit_seconds = limit_seconds
-        self._tolerance = _TOLERANCE * sum(problem.seconds.values())
-        self._rounds = _ROUNDS if len(problem.graph.values) < _LARGE else _FEW_ROUNDS
+        self._tolerance = _TOLERANCE * sum(self._problem.seconds.values())
+        self._rounds = rounds
         self._start: Floats | None = None
+        self._solved: dict[int, Candidate | None] = {}
         self.timed_out = False
         """Whether a solver ran out of time: a faster machine might then find another plan."""
 
@@ -60,9 +59,14 @@ class IntervalSearch:
         """No plan of the class has a lower peak."""
         return int(self._graph.unavoidable.max(initial=0.0))
 
-    def __call__(self, budget_bytes: int) -> tuple[Candidate, int] | None:
-        """The fastest plan that was found to fit, and its peak."""
-        best: tuple[Candidate, int] | None = None
+    def __call__(self, budget_bytes: int) -> Candidate | None:
+        """The fastest plan that was found to fit; the same budget is solved once."""
+        if budget_bytes not in self._solved:
+            self._solved[budget_bytes] = self._search(budget_bytes)
+        return self._solved[budget_bytes]
+
+    def _search(self, budget_bytes: int) -> Candidate | None:
+        best: Candidate | None = None
         fits: Floats | None = None
         over: Floats | None = None
         besides = self._besides_fastest
@@ -85,9 +89,9 @@ class IntervalSearch:
             peak = int(live.max())
             if peak <= budget_bytes:
                 fits = besides
-                if best is None or candidate.seconds < best[0].seconds:
-                    best = candidate, peak
-                if peak >= _USED * budget_bytes or self._rounds < _ROUNDS:
+                if best is None or candidate.seconds < best.seconds:
+                    best = candidate
+                if peak >= _USED * budget_bytes or self._rounds < _PATIENT_ROUNDS:
                     break
             else:
                 over = besides
@@ -104,11 +108,11 @@ class IntervalSearch:
 
     def _replay(self, saved: frozenset[str], budget_bytes: int) -> tuple[Candidate, Floats, Floats]:
         """With each value recomputed once; or, where that does not fit and this is lower, the cut_points rebuilt first."""
-        candidate = self._make(saved, frozenset())
+        candidate = self._evaluator.saving(saved, METHOD)
         live, besides = self._graph.besides(self._simulator, candidate.plan)
         if live.max() <= budget_bytes or not self._cut_points - saved:
             return candidate, live, besides
-        again = self._make(saved, self._cut_points - saved)
+        again = self._evaluator.saving(saved, METHOD, self._cut_points - saved)
         live_again, besides_again = self._graph.besides(self._simulator, again.plan)
         return (again, live_again, besides_again) if live_again.max() < live.max() else (candidate, live, besides)
 
@@ -119,7 +123,7 @@ class IntervalSearch:
     @property
     def _besides_fastest(self) -> Floats:
         if self._start is None:
-            self._start = self._graph.besides(self._simulator, self._fastest.plan)[1]
+            self._start = self._graph.besides(self._simulator, self._fastest)[1]
         return self._start
 
     def _saved(self, answer: Answer) -> frozenset[str]:

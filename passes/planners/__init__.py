@@ -1,23 +1,21 @@
 """TODO"""
 
 from autockpt.passes.planners.baselines import Baseline, find_baselines
-from autockpt.passes.planners.decide import Decision, Look, decide
-from autockpt.passes.planners.fixed import judge, look_at
+from autockpt.passes.planners.decide import CompiledPeak, Decision, decide
+from autockpt.passes.planners.fixed import check_fixed, decide_fixed
 from autockpt.passes.planners.frontier import PLANNERS
-from autockpt.passes.planners.refine import HOPELESS, Unseen, settle
-from autockpt.passes.planners.schedule import completed
+from autockpt.passes.planners.refine import DryRunFailed, is_hopeless, refine
 
 __all__ = [
-    "HOPELESS",
     "PLANNERS",
     "Baseline",
+    "CompiledPeak",
     "Decision",
-    "Look",
-    "Unseen",
-    "completed",
+    "DryRunFailed",
+    "check_fixed",
     "decide",
+    "decide_fixed",
     "find_baselines",
-    "judge",
-    "look_at",
-    "settle",
+    "is_hopeless",
+    "refine",
 ]

@@ -1,4 +1,4 @@
-"""What others would do with the same graph, as plans that can be verified and replayed like ours."""
+"""Baselines: what one could do with the same graph instead, as plans that are verified and replayed like ours."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from math import isqrt
 
 from autockpt.passes.forecast import Simulator
-from autockpt.passes.graph import DEEP, CutPoint, JointGraph, Role, block_boundaries, find_cut_points
-from autockpt.passes.planners.schedule import Scheduler, completed, keeping, orders
-from autockpt.passes.problem import Plan, Problem, verify
+from autockpt.passes.graph import DEEP, CutPoint, JointGraph, Role, backward_orders, block_boundaries, find_cut_points
+from autockpt.passes.problem import Plan, Problem, Scheduler, plans_saving, savable_set, verify
 
 Rule = Callable[[Problem], Iterable[Plan]]
 """A baseline: its plans, of which the one with the lowest peak stands for it."""
@@ -25,10 +24,10 @@ class Baseline:
 
 
 def find_baselines(problem: Problem, saved: Mapping[str, Collection[str]] | None = None) -> list[Baseline]:
-    """Every baseline of the table, and one for each set of values that somebody else would save."""
+    """Every baseline of the table, and one for each saved set that is passed in."""
     simulator = Simulator(problem)
     plans = {name: list(rule(problem)) for name, rule in BASELINES.items()}
-    plans |= {name: list(keeping(problem, names)) for name, names in (saved or {}).items()}
+    plans |= {name: list(plans_saving(problem, names)) for name, names in (saved or {}).items()}
     return [_baseline(simulator, name, found) for name, found in plans.items()]
 
 
@@ -41,30 +40,30 @@ def _baseline(simulator: Simulator, name: str, plans: Sequence[Plan]) -> Baselin
 
 def save_everything(problem: Problem) -> Iterator[Plan]:
     """Whatever the backward reads: a partition without recomputation."""
-    return keeping(problem, problem.graph.backward_reads)
+    return plans_saving(problem, problem.graph.backward_reads)
 
 
 def recompute_everything(problem: Problem) -> Iterator[Plan]:
-    """Only inputs, and what is must_save."""
-    return keeping(problem, ())
+    """Saves must-save values only."""
+    return plans_saving(problem, ())
 
 
 def save_cut_points(problem: Problem) -> Iterator[Plan]:
-    return keeping(problem, _crossing(find_cut_points(problem.graph, DEEP)))
+    return plans_saving(problem, _crossing(find_cut_points(problem.graph, DEEP)))
 
 
 def save_blocks(problem: Problem) -> Iterator[Plan]:
-    """What torch.utils.checkpoint around every block keeps."""
-    return keeping(problem, _crossing(_blocks(problem.graph)))
+    """What torch.utils.checkpoint around every block saves."""
+    return plans_saving(problem, _crossing(_blocks(problem.graph)))
 
 
 def square_root(problem: Problem) -> Iterator[Plan]:
-    """Segments of as many blocks as there are segments, each computed again as a whole (Chen 2016)."""
+    """Segments of as many blocks as there are segments, each recomputed as a whole (Chen et al. 2016)."""
     graph = problem.graph
     blocks = _blocks(graph)
     borders = blocks[:: max(isqrt(len(blocks)), 1)]
-    saved = completed(problem, _crossing(borders))
-    for order in orders(graph):
+    saved = savable_set(problem, _crossing(borders))
+    for order in backward_orders(graph):
         yield Scheduler(graph, list(_in_segments(graph, saved, borders, order)))(saved)
 
 
@@ -95,9 +94,9 @@ def _in_segments(
 
 
 BASELINES: Mapping[str, Rule] = {
-    "keep everything": save_everything,
+    "save everything": save_everything,
     "recompute everything": recompute_everything,
-    "checkpoint every cut_point": save_cut_points,
+    "checkpoint every cut point": save_cut_points,
     "checkpoint every block": save_blocks,
     "square root": square_root,
 }

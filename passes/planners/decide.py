@@ -1,4 +1,4 @@
-"""The straight line from a joint graph and a budget to a plan."""
+"""From a joint graph and a budget to a plan with its forecast."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cached_property
 
 from autockpt.passes.forecast import Candidate, Forecast
 from autockpt.passes.graph import JointGraph
-from autockpt.passes.planners.frontier import Frontier
+from autockpt.passes.planners.frontier import PLANNERS, Frontier
 from autockpt.passes.problem import (
     CHECKED_MARGIN,
     Budget,
@@ -27,119 +27,127 @@ from autockpt.passes.problem import (
     verify,
 )
 
-_UNSEEN_BYTES = 64 * 2**10
-"""Scalars, seeds and what autograd makes between the two graphs."""
+_UNCOUNTED_BYTES = 64 * 2**10
+"""Scalars, seeds and what autograd allocates between the two graphs."""
 
 
 @dataclass(frozen=True)
-class Look:
-    """One plan, lowered."""
+class CompiledPeak:
+    """The peak of one candidate as the dry run of its generated code counted it."""
 
     candidate: Candidate = field(repr=False)
-    forecast_bytes: int
     compiled_bytes: int
     """Parameters and inputs included."""
 
     @property
+    def forecast_bytes(self) -> int:
+        return self.candidate.peak_bytes
+
+    @property
     def needed_bytes(self) -> int:
-        """With what a lowered step does not show either."""
-        return self.compiled_bytes + int(self.compiled_bytes * CHECKED_MARGIN) + _UNSEEN_BYTES
+        """With a margin for what a dry run does not count either."""
+        return self.compiled_bytes + int(self.compiled_bytes * CHECKED_MARGIN) + _UNCOUNTED_BYTES
 
 
 @dataclass(frozen=True)
 class Decision:
     problem: Problem
-    plan: Plan
     outcome: Outcome
-    forecast: Forecast
     budget_bytes: int
     planning_seconds: float
     frontier: Frontier = field(repr=False, compare=False)
-    """All the plans that were in question."""
     candidate: Candidate = field(repr=False, compare=False)
-    looks: tuple[Look, ...] = ()
-    """What lowering showed, plan by plan, in the order of looking; empty where nobody looked."""
+    dry_runs: tuple[CompiledPeak, ...] = ()
+    """Every candidate whose generated code was run dry, in that order; empty without dry runs."""
+
+    @property
+    def plan(self) -> Plan:
+        return self.candidate.plan
+
+    @cached_property
+    def forecast(self) -> Forecast:
+        return self.frontier.space.evaluator.forecast(self.candidate)
 
     @property
     def compiled_bytes(self) -> int | None:
-        """The peak of this plan as it was lowered."""
-        return next((look.compiled_bytes for look in self.looks if look.candidate is self.candidate), None)
+        """The peak of this plan's generated code; None without a dry run of it."""
+        return next((run.compiled_bytes for run in self.dry_runs if run.candidate is self.candidate), None)
 
-    def instead(self, candidate: Candidate, budget_bytes: int, looks: tuple[Look, ...]) -> Decision:
-        """The same question, answered by another of its plans."""
+    def with_candidate(self, candidate: Candidate, budget_bytes: int, dry_runs: tuple[CompiledPeak, ...]) -> Decision:
+        """The same problem decided for another candidate, of which dry runs say whether it fits."""
         verify(self.problem, candidate.plan)
-        fits = any(look.needed_bytes <= budget_bytes for look in looks if look.candidate is candidate)
+        fits = any(run.needed_bytes <= budget_bytes for run in dry_runs if run.candidate is candidate)
         return replace(
             self,
-            plan=candidate.plan,
             candidate=candidate,
-            outcome=_outcome(self.frontier, candidate) if fits else Outcome.OVER_BUDGET,
-            forecast=self.frontier.simulator.forecast(candidate.plan),
+            outcome=fitting_outcome(self.frontier, candidate) if fits else Outcome.OVER_BUDGET,
             budget_bytes=budget_bytes,
-            looks=looks,
+            dry_runs=dry_runs,
         )
 
     @cached_property
     def gap(self) -> Gap:
-        """How far this plan may be from the best within its budget."""
-        fastest, budget = self.frontier.fastest.seconds, self.budget_bytes
+        """How far the step may be from the fastest within its budget."""
+        space, seconds, budget = self.frontier.space, self.candidate.seconds, self.budget_bytes
         return Gap(
-            overhead_seconds=max(self.candidate.seconds - fastest, 0.0),
-            bound_seconds=min(self.frontier.bound_seconds(budget), self.candidate.seconds) - fastest,
-            class_bound_seconds=min(self.frontier.class_bound_seconds(budget), self.candidate.seconds) - fastest,
-            step_seconds=self.forecast.step_seconds,
+            overhead_seconds=max(seconds - self.fastest_seconds, 0.0),
+            bound_seconds=max(min(space.bound_seconds(budget), seconds) - self.fastest_seconds, 0.0),
+            class_bound_seconds=max(min(space.class_bound_seconds(budget), seconds) - self.fastest_seconds, 0.0),
+            step_seconds=seconds,
         )
 
     @property
     def min_peak_bytes(self) -> int:
-        """The lowest peak of all plans in question; looked for when first asked."""
-        return self.frontier.peak_bytes(self.frontier.lowest)
+        """The lowest peak of all plans; searched when first read."""
+        return self.frontier.lowest.peak_bytes
 
     @property
     def fastest_bytes(self) -> int:
-        """The peak of the fastest of them."""
-        return self.frontier.peak_bytes(self.frontier.fastest)
+        """The peak of the fastest plan."""
+        return self._fastest.peak_bytes
+
+    @property
+    def fastest_seconds(self) -> float:
+        """The step of the fastest plan; of this one, where it is torch's own partition and faster still."""
+        return self._fastest.seconds
+
+    @property
+    def _fastest(self) -> Candidate:
+        return min(self.frontier.fastest, self.candidate, key=lambda candidate: candidate.seconds)
 
 
 def decide(graph: JointGraph, setup: Setup, measured: Mapping[str, float] | None = None) -> Decision:
-    """The fastest plan that fits, or the lowest peak there is, with the outcome saying which.
+    """The fastest plan that fits, or the one with the lowest peak; the outcome says which.
 
-    `measured`: seconds of values that were timed, instead of the profile's."""
+    `measured`: seconds of values that were timed, instead of the profile's.
+    """
     started = time.perf_counter()
     with gc_paused():
-        return _decide(pose(graph, setup, measured), setup, started)
-
-
-def _decide(problem: Problem, setup: Setup, started: float) -> Decision:
-    frontier = Frontier(problem, setup.planner, setup.solve_seconds)
-    budget_bytes = resolve(setup.budget, frontier)
-    found = frontier.within(budget_bytes)
-    chosen = found or frontier.lowest_known
-    verify(frontier.problem, chosen.plan)
-    return Decision(
-        problem=frontier.problem,
-        plan=chosen.plan,
-        outcome=Outcome.OVER_BUDGET if found is None else _outcome(frontier, chosen),
-        forecast=frontier.simulator.forecast(chosen.plan),
-        budget_bytes=budget_bytes,
-        planning_seconds=time.perf_counter() - started,
-        frontier=frontier,
-        candidate=chosen,
-    )
+        frontier = Frontier(pose(graph, setup, measured), PLANNERS[setup.planner], setup.solve_seconds)
+        budget_bytes = resolve(setup.budget, frontier)
+        found = frontier.within(budget_bytes)
+        chosen = found or frontier.lowest_known
+        verify(frontier.problem, chosen.plan)
+        return Decision(
+            problem=frontier.problem,
+            outcome=Outcome.OVER_BUDGET if found is None else fitting_outcome(frontier, chosen),
+            budget_bytes=budget_bytes,
+            planning_seconds=time.perf_counter() - started,
+            frontier=frontier,
+            candidate=chosen,
+        )
 
 
 def pose(graph: JointGraph, setup: Setup, measured: Mapping[str, float] | None = None) -> Problem:
-    """The question that a planner answers."""
+    """The planning problem of this graph: prices, must-save values, workspaces, margins."""
     return Problem(
         graph=graph,
         seconds=price(graph, setup.device, setup.lowering, measured),
         must_save=find_must_save(graph, setup.lowering),
         lowering=setup.lowering,
         workspace=find_workspaces(graph, setup.threads),
-        extra_static_bytes=copied_bytes(graph, setup.lowering) + _UNSEEN_BYTES,
+        extra_static_bytes=copied_bytes(graph, setup.lowering) + _UNCOUNTED_BYTES,
         margin=setup.margin if setup.lowering is Lowering.INDUCTOR else 0.0,
-        # A saved byte is written once and read once more than one that stays inside a kernel; unfused, all are.
-        seconds_per_byte=2.0 / setup.device.bytes_per_second if setup.lowering is Lowering.INDUCTOR else 0.0,
         device=setup.device,
     )
 
@@ -151,12 +159,13 @@ def resolve(budget: Budget, frontier: Frontier) -> int:
     if budget.free_bytes is not None:
         return budget.free_bytes + frontier.problem.graph.graph_input_bytes
     assert budget.fraction is not None
-    fastest = frontier.peak_bytes(frontier.fastest)
+    fastest_bytes = frontier.fastest.peak_bytes
     if budget.fraction == 1.0:
-        return fastest
-    lowest = frontier.peak_bytes(frontier.lowest)
-    return lowest + int((fastest - lowest) * budget.fraction)
+        return fastest_bytes
+    min_peak_bytes = frontier.lowest.peak_bytes
+    return min_peak_bytes + int((fastest_bytes - min_peak_bytes) * budget.fraction)
 
 
-def _outcome(frontier: Frontier, chosen: Candidate) -> Outcome:
-    return Outcome.FASTEST if chosen is frontier.fastest else Outcome.FITS
+def fitting_outcome(frontier: Frontier, chosen: Candidate) -> Outcome:
+    """Of a candidate that fits its budget."""
+    return Outcome.FASTEST if chosen.seconds <= frontier.fastest.seconds else Outcome.FITS

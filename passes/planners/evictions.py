@@ -1,113 +1,181 @@
-"""From a plan downwards: at the peak, let go of what is not read for a while, and compute it again when it is.
+"""Eviction descent: from a plan downwards, at each peak drop what costs least to recompute for its bytes.
 
-Each step takes the live value with the most bytes for each second of its recomputation, drops it after its last use
-before the peak and inserts what is missing for it before its next (the idea of dynamic tensor rematerialisation:
-Kirisame et al. 2020, here on a replay, before anything runs). A value may go more than once. Seconds only grow on the
-way down, so the first plan of the way that fits a budget is the fastest of them that does.
-
-A way down by evictions, walked only as far as somebody asks.
+Each step takes live values at the peak with the most bytes per second of recomputation, frees them after their last use
+before the peak and inserts what is missing for them before their next use (the idea of dynamic tensor
+rematerialisation, Kirisame et al. 2020, here on a replay before anything runs). A value may be evicted more than once.
+Recomputation only grows along a descent, so the first plan of it that fits is nearly always its fastest that does.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
+from math import inf
 
 from autockpt.passes.forecast import Candidate, Content, Peak, Simulator
 from autockpt.passes.graph import Kind, Role
 from autockpt.passes.instances import write_plan
+from autockpt.passes.planners.generators import Cuts, by_peak, faster
+from autockpt.passes.planners.space import SearchSpace
 from autockpt.passes.problem import Plan, Problem
 
-_GOES = (Content.SAVED, Content.RECOMPUTED)
-_WAYS = 3
-"""Groups of values that are tried in each step; the one that leaves the lowest peak goes."""
-_SHARE = 0.01
-"""Of the peak: what a group has at least; more where there are few steps to go down by half."""
-_VAIN = 8
-"""Steps without a lower peak after which a way ends."""
-_NOTHING = 1e-12
+_EVICTABLE = (Content.SAVED, Content.RECOMPUTED)
+_GROUPS = 3
+"""Groups of values that are tried in each step; the one that leaves the lowest peak is evicted."""
+_LEAST_SHARE = 0.01
+"""Of the peak: the least bytes of a group; more where few steps must halve the peak."""
+_MAX_STEPS_WITHOUT_GAIN = 8
+_LEAST_SECONDS = 1e-12
+
+
+@dataclass(frozen=True)
+class Evictions:
+    """Descents from the fastest plan and from the cut with the lowest peak, continued only as far as needed."""
+
+    space: SearchSpace
+
+    @cached_property
+    def descents(self) -> tuple[Descent, ...]:
+        if not self.space.effort.eviction_steps:
+            return ()
+        starts = dict.fromkeys([self.space.fastest_cut.plan, Cuts(self.space).lowest().plan])
+        return tuple(Descent(self.space, start) for start in starts)
+
+    def fastest(self) -> None:
+        return None
+
+    def within(self, budget_bytes: int, beat_seconds: float) -> Candidate | None:
+        best: Candidate | None = None
+        for descent in self.descents:
+            best = faster(best, descent.within(budget_bytes, best.seconds if best else beat_seconds))
+        return best
+
+    def lowest(self) -> Candidate | None:
+        # The descent from the fastest plan ends near here too, after many more steps.
+        for descent in self.descents[-1:]:
+            descent.within(0, inf)
+            return min(descent.candidates, key=by_peak, default=None)
+        return None
+
+
+class Descent:
+    """The plans of one descent, each with a lower peak than all before it; made as far as somebody needs them."""
+
+    def __init__(self, space: SearchSpace, start: Plan) -> None:
+        problem = space.problem
+        self._space = space
+        self._steps = Evictor(problem, space.evaluator.simulator)(start, space.effort.eviction_steps)
+        # Two-level plans are better once recomputation exceeds one more forward.
+        self._most_seconds = sum(problem.seconds[name] for name in problem.graph.required_forward)
+        self.candidates: list[Candidate] = []
+
+    def within(self, budget_bytes: int, beat_seconds: float) -> Candidate | None:
+        """The fastest plan so far that fits, after descending to the first that does; None if not below `beat`."""
+        while not self.candidates or self.candidates[-1].peak_bytes > budget_bytes:
+            if self.candidates and self._is_too_slow(self.candidates[-1], beat_seconds):
+                break
+            if (plan := self._next()) is None:
+                break
+            self.candidates.append(self._space.evaluator.evaluate(plan, "evictions"))
+        fitting = [candidate for candidate in self.candidates if candidate.peak_bytes <= budget_bytes]
+        best = min(fitting, key=lambda candidate: candidate.seconds, default=None)
+        return best if best and best.seconds < beat_seconds else None
+
+    def _is_too_slow(self, candidate: Candidate, beat_seconds: float) -> bool:
+        recompute = candidate.recompute_seconds
+        return recompute >= self._most_seconds or self._space.step_seconds(recompute) >= beat_seconds
+
+    def _next(self) -> Plan | None:
+        """The next plan with a lower peak than the last."""
+        for plan, peak_bytes in self._steps:
+            if not self.candidates or peak_bytes < self.candidates[-1].peak_bytes:
+                return plan
+        return None
 
 
 class Evictor:
-    """Ways down of one problem."""
+    """Eviction steps for plans of one problem."""
 
     def __init__(self, problem: Problem, simulator: Simulator) -> None:
         self._problem, self._simulator = problem, simulator
         self._values = problem.graph.by_name
-        self._reads = {v.name: self._bases(v.inputs) for v in problem.graph.values if v.kind is not Kind.VIEW}
+        self._reads = {v.name: self._without_views(v.inputs) for v in problem.graph.values if v.kind is not Kind.VIEW}
         self._position = {value.name: number for number, value in enumerate(problem.graph.values)}
 
-    def _bases(self, names: Sequence[str]) -> tuple[str, ...]:
-        """What is behind these values when views are looked through; nothing for what is given."""
+    def _without_views(self, names: Sequence[str]) -> tuple[str, ...]:
+        """The values that these are views of, without graph inputs and symbols, which are always available."""
         found: dict[str, None] = {}
         for name in names:
             value = self._values[name]
             if value.kind is Kind.VIEW:
-                found.update(dict.fromkeys(self._bases(value.inputs)))
+                found.update(dict.fromkeys(self._without_views(value.inputs)))
             elif not value.role.is_graph_input and value.kind is not Kind.SYMBOL:
                 found[name] = None
         return tuple(found)
 
     def __call__(self, plan: Plan, steps: int) -> Iterator[tuple[Plan, int]]:
-        """One plan after each step, with its peak; ends where nothing helps any more."""
-        sequence = [name for name in plan.backward if self._values[name].kind is not Kind.VIEW]
+        """The plan after each step, with its peak bytes; ends where no eviction lowers the peak any more."""
+        sequence = self._operations(plan)
         at_peak = lowest = self._simulator.at_peak(plan)
-        vain, share = 0, max(_SHARE, 0.5 / max(steps, 1))
+        without_gain, share = 0, max(_LEAST_SHARE, 0.5 / max(steps, 1))
         for _ in range(steps):
-            tried = [self._try(plan) for plan in self._ways(sequence, at_peak, share)]
-            if not tried or vain == _VAIN:
+            tried = [(plan, self._simulator.at_peak(plan)) for plan in self._evicted(sequence, at_peak, share)]
+            if not tried or without_gain == _MAX_STEPS_WITHOUT_GAIN:
                 return
-            plan, at_peak = min(tried, key=lambda way: way[1].live_bytes)
-            vain = 0 if at_peak.live_bytes < lowest.live_bytes else vain + 1
+            plan, at_peak = min(tried, key=lambda one: one[1].live_bytes)
+            without_gain = 0 if at_peak.live_bytes < lowest.live_bytes else without_gain + 1
             lowest = min(lowest, at_peak, key=lambda peak: peak.live_bytes)
-            sequence = [name for name in plan.backward if self._values[name].kind is not Kind.VIEW]
+            sequence = self._operations(plan)
             yield plan, at_peak.live_bytes
 
-    def _ways(self, sequence: list[str], at_peak: Peak, share: float) -> Iterator[Plan]:
-        """The sequence with some values let go, those with the most bytes a second together first."""
+    def _operations(self, plan: Plan) -> list[str]:
+        return [name for name in plan.backward if self._values[name].kind is not Kind.VIEW]
+
+    def _evicted(self, sequence: list[str], at_peak: Peak, share: float) -> Iterator[Plan]:
+        """Plans with one group of values evicted, the group with the most bytes per second first."""
         moment = _occurrence(sequence, at_peak.operation, at_peak.run) if at_peak.in_backward else -1
-        state = _Sequence(sequence, self._reads)
-        found: list[_Going] = []
-        for live in at_peak.live:
-            if live.content not in _GOES or self._values[live.name].role is not Role.FORWARD or not live.nbytes:
-                continue
-            after = state.next_read(live.name, moment)
-            if after is None or state.made_between(live.name, moment, after):
-                continue
-            missing = self._missing(live.name, after, state)
-            if missing is not None:
-                seconds = sum(self._problem.seconds[name] for name in missing)
-                found.append(_Going(live.nbytes, live.nbytes / max(seconds, _NOTHING), after, missing))
-        for group in islice(_groups(found, at_peak.live_bytes * share), _WAYS):
+        uses = _Uses(sequence, self._reads)
+        live = [(entry.name, entry.nbytes) for entry in at_peak.live if entry.content in _EVICTABLE]
+        found = [eviction for name, nbytes in live if (eviction := self._eviction(name, nbytes, moment, uses))]
+        for group in islice(_groups(found, at_peak.live_bytes * share), _GROUPS):
             changed = list(sequence)
-            for going in sorted(group, key=lambda going: -going.after):
-                changed[going.after : going.after] = going.missing
+            for eviction in sorted(group, key=lambda eviction: -eviction.before):
+                changed[eviction.before : eviction.before] = eviction.recomputed
             yield write_plan(self._problem, changed)
 
-    def _try(self, plan: Plan) -> tuple[Plan, Peak]:
-        return plan, self._simulator.at_peak(plan)
+    def _eviction(self, name: str, nbytes: int, moment: int, uses: _Uses) -> _Eviction | None:
+        """How to free this value at this moment; None where it is not read later or may not be recomputed."""
+        if not nbytes or self._values[name].role is not Role.FORWARD:
+            return None
+        next_read = uses.next_read(name, moment)
+        if next_read is None or uses.made_between(name, moment, next_read):
+            return None
+        missing = self._missing(name, next_read, uses)
+        if missing is None:
+            return None
+        seconds = sum(self._problem.seconds[missed] for missed in missing)
+        return _Eviction(nbytes, nbytes / max(seconds, _LEAST_SECONDS), next_read, missing)
 
-    def _missing(self, name: str, at: int, state: _Sequence) -> list[str] | None:
-        """What has to run, in order, to have this value anew; None where something of it may not."""
+    def _missing(self, name: str, at: int, uses: _Uses) -> list[str] | None:
+        """What has to run, in order, to have this value at that position; None where some of it must be saved."""
         found: dict[str, None] = {}
-        ahead = [name]
-        while ahead:
-            wanted = ahead.pop()
+        stack = [name]
+        while stack:
+            wanted = stack.pop()
             if wanted in found:
                 continue
             if wanted in self._problem.must_save:
                 return None
             found[wanted] = None
-            ahead += [
-                source for source in self._reads[wanted] if source in found or not state.is_held(source, at, name)
-            ]
+            stack += [source for source in self._reads[wanted] if source in found or not uses.is_held(source, at, name)]
         return sorted(found, key=self._position.__getitem__)
 
 
-class _Sequence:
-    """When each value is made and read in a backward with recomputations."""
+class _Uses:
+    """Positions in a backward with recomputations at which each value is made and read."""
 
     def __init__(self, sequence: Sequence[str], reads: dict[str, tuple[str, ...]]) -> None:
         self._made: dict[str, list[int]] = {}
@@ -127,7 +195,7 @@ class _Sequence:
         return bisect_right(made, after) != bisect_left(made, before)
 
     def is_held(self, name: str, at: int, without: str) -> bool:
-        """Whether a value is at hand there anyway: read there or later before it is made again."""
+        """Whether a value is live there in any case: it is read there or later, before it is made again."""
         if name == without:
             return False
         read = self.next_read(name, at - 1)
@@ -135,21 +203,21 @@ class _Sequence:
 
 
 @dataclass(frozen=True)
-class _Going:
-    """A value that could go, and what has to run before its next read."""
-
+class _Eviction:
     nbytes: int
-    bytes_a_second: float
-    after: int
-    missing: list[str]
+    bytes_per_second: float
+    before: int
+    """Position of the next read."""
+    recomputed: list[str]
+    """What runs before it."""
 
 
-def _groups(found: Iterable[_Going], nbytes: float) -> Iterator[list[_Going]]:
-    """In order of worth, each with at least so many bytes."""
-    group: list[_Going] = []
-    for going in sorted(found, key=lambda going: -going.bytes_a_second):
-        group.append(going)
-        if sum(going.nbytes for going in group) >= nbytes:
+def _groups(found: Iterable[_Eviction], nbytes: float) -> Iterator[list[_Eviction]]:
+    """Evictions by bytes per second, in groups of at least so many bytes."""
+    group: list[_Eviction] = []
+    for eviction in sorted(found, key=lambda eviction: -eviction.bytes_per_second):
+        group.append(eviction)
+        if sum(eviction.nbytes for eviction in group) >= nbytes:
             yield group
             group = []
     if group:
@@ -157,41 +225,6 @@ def _groups(found: Iterable[_Going], nbytes: float) -> Iterator[list[_Going]]:
 
 
 def _occurrence(sequence: Sequence[str], name: str, run: int) -> int:
+    """Position of the run-th occurrence of an operation, or of its last."""
     places = [number for number, found in enumerate(sequence) if found == name]
     return places[min(run, len(places) - 1)] if places else -1
-
-
-_WORK = 60_000
-"""Values that are replayed in a way, all steps together: a larger graph gets fewer steps."""
-
-
-class Way:
-    def __init__(
-        self, problem: Problem, simulator: Simulator, start: Plan, make: Callable[[Plan, int], Candidate]
-    ) -> None:
-        count = len(problem.graph.values)
-        self._steps = Evictor(problem, simulator)(start, _WORK // count)
-        self._make = make
-        # With as much recomputation as one more forward, nested plans take over.
-        self._most_seconds = sum(problem.seconds[name] for name in problem.graph.required_forward)
-        self.candidates: list[Candidate] = []
-        """So far, those with a lower peak than all before them; each slower than the one before."""
-        self._lowest_bytes: list[int] = []
-
-    def first_within(self, budget_bytes: int, seconds: float) -> Candidate | None:
-        """The fastest of the way that fits, if it is faster than this."""
-        for candidate, peak_bytes in zip(self.candidates, self._lowest_bytes, strict=True):
-            if peak_bytes <= budget_bytes:
-                return candidate
-        most = min(seconds, self._most_seconds)
-        while not self.candidates or self.candidates[-1].recompute_seconds < most:
-            if (step := next(self._steps, None)) is None:
-                return None
-            plan, peak_bytes = step
-            if self._lowest_bytes and peak_bytes >= self._lowest_bytes[-1]:
-                continue
-            self.candidates.append(self._make(plan, peak_bytes))
-            self._lowest_bytes.append(peak_bytes)
-            if peak_bytes <= budget_bytes:
-                return self.candidates[-1]
-        return None

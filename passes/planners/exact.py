@@ -1,6 +1,7 @@
-"""Small graphs that run as they are, planned exactly: over every plan there is, repeated recomputation included.
+"""Exact plans of small graphs that run unfused: a search over every plan, repeated recomputation included.
 
-Only where the lowering fuses nothing: then the task's accounting is the forecast's.
+Only where the lowering fuses nothing: then an instance counts bytes and seconds as the forecast does. In practice this
+is `lower="eager"` on graphs of a few layers, and the oracle of tests.
 """
 
 from __future__ import annotations
@@ -11,58 +12,58 @@ from autockpt.passes.graph import Kind, Role, Value
 from autockpt.passes.instances import TooLarge, instance_of, peak_bytes, plan_of, solve_exact
 from autockpt.passes.problem import Lowering, Plan, Problem
 
-_MOST = 14
-"""Forward operations."""
-_MOST_VALUES = 60
-"""Of the whole graph, so that a large one is not even looked at."""
-_STATES = 50_000
+_MAX_FORWARD_OPERATIONS = 14
+_MAX_VALUES = 60
+"""Of the whole graph: larger ones are not converted at all."""
+_MAX_STATES = 50_000
 
 
-class SmallSearch:
+class ExactSearch:
     def __init__(self, problem: Problem, order: Sequence[str]) -> None:
         self._problem = problem
-        self._task, self._naming = instance_of(problem, order)
-        self._graph_input_bytes = problem.static_bytes
+        self._instance, self._naming = instance_of(problem, order)
+        self._static_bytes = problem.static_bytes
 
     @staticmethod
-    def of(problem: Problem, order: Sequence[str]) -> SmallSearch | None:
-        """None where the graph is not small."""
+    def of(problem: Problem, order: Sequence[str]) -> ExactSearch | None:
+        """None where the graph is too large, fused, or counted otherwise by an instance."""
         values = problem.graph.values
-        forward = sum(value.role is Role.FORWARD for value in values)
-        # Several results of one operation, and masks that could be saved, a task counts too high.
-        rough = any(_is_rough(problem, value) for value in values if value.role is Role.FORWARD)
-        large = len(values) > _MOST_VALUES or forward > 2 * _MOST
-        if large or rough or problem.lowering is not Lowering.EAGER or problem.margin:
+        forward = [value for value in values if value.role is Role.FORWARD]
+        large = len(values) > _MAX_VALUES or len(forward) > 2 * _MAX_FORWARD_OPERATIONS
+        if large or problem.lowering is not Lowering.EAGER or problem.margin:
             return None
-        search = SmallSearch(problem, order)
-        return search if search._task.boundary <= _MOST else None
+        if any(_is_overcounted(problem, value) for value in forward):
+            return None
+        search = ExactSearch(problem, order)
+        return search if search._instance.boundary <= _MAX_FORWARD_OPERATIONS else None
 
-    def __call__(self, budget_bytes: int) -> tuple[Plan | None, bool]:
-        """The fastest plan that fits, if there is one, and whether that is proven."""
+    def within(self, budget_bytes: int) -> Plan | None:
+        """The fastest plan that fits; None where there is none, or where the search has too many states."""
         try:
-            again = solve_exact(self._task, budget_bytes - self._graph_input_bytes, _STATES)
+            runs = solve_exact(self._instance, budget_bytes - self._static_bytes, _MAX_STATES)
         except TooLarge:
-            return None, False
-        return (plan_of(self._problem, self._naming, again) if again is not None else None), True
+            return None
+        return plan_of(self._problem, self._naming, runs) if runs is not None else None
 
     def lowest(self, known_bytes: int) -> Plan | None:
-        """The lowest peak there is, by halving from one that is reached; None where a proof takes too long."""
+        """The minimum peak by bisection below a peak that is reached; None where a search has too many states."""
         best: Plan | None = None
-        low, high = self._graph_input_bytes, known_bytes
+        low, high = self._static_bytes, known_bytes
         while low < high:
             middle = (low + high) // 2
             try:
-                again = solve_exact(self._task, middle - self._graph_input_bytes, _STATES)
+                runs = solve_exact(self._instance, middle - self._static_bytes, _MAX_STATES)
             except TooLarge:
                 return None
-            if again is None:
+            if runs is None:
                 low = middle + 1
             else:
-                best = plan_of(self._problem, self._naming, again)
-                high = self._graph_input_bytes + peak_bytes(self._task, again)
+                best = plan_of(self._problem, self._naming, runs)
+                high = self._static_bytes + peak_bytes(self._instance, runs)
         return best
 
 
-def _is_rough(problem: Problem, value: Value) -> bool:
-    late = value.owns_bytes and value.name not in problem.graph.required_forward
-    return value.kind is Kind.PART or (late and value.name not in problem.unsavable)
+def _is_overcounted(problem: Problem, value: Value) -> bool:
+    """Whether an instance counts more bytes than the replay: several results of one operation, savable masks."""
+    backward_only = value.owns_bytes and value.name not in problem.graph.required_forward
+    return value.kind is Kind.PART or (backward_only and value.name not in problem.unsavable)

@@ -1,68 +1,118 @@
-"""Plans below the block floor: few cut_points saved, the others rebuilt from further back, what lies between twice.
+"""Two-level checkpointing: few cut points saved, the others rebuilt from them, what lies between recomputed twice.
 
-With m cut_points saved out of n, the segment between two of them is computed again as a whole when its backward begins,
-but only its durable values are held; each block of it is computed once more from there. SavedTensor and held bytes together
-are least near m = √n, and so grow no faster than the square root of depth. Where much crosses every moment, as the
-skips of a U-Net do, a cut_point is too wide to be saved whole: then every so many of the values that cross any are saved.
+With m of n cut points saved, the segment between two of them is recomputed as a whole when its backward begins, but
+only its inner values are held; each block of it is recomputed once more from there. Saved and held bytes together are
+least near m = √n, so the minimum peak grows no faster than the square root of depth. Where much crosses every moment,
+as the skips of a U-Net do, a cut point is too wide to be saved whole: then some of the crossing values are saved.
 
-The backward of the last part of the forward comes first, when nothing has been rebuilt yet: what is saved there is
-gone again before it is in the way. So there are also plans that are nested only up to a border, and richer after it.
+The backward of the last part of the forward runs first, when nothing has been rebuilt yet: what is saved there is freed
+before it matters. So there are also plans that are two-level up to some position and save as the fastest plan after it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import sqrt
 
+from autockpt.passes.forecast import Candidate
 from autockpt.passes.graph import JointGraph, Role
-from autockpt.passes.planners.schedule import completed
-from autockpt.passes.problem import Problem, savable_cut_points
+from autockpt.passes.planners.generators import by_peak
+from autockpt.passes.planners.space import SearchSpace
+from autockpt.passes.problem import Problem, savable_cut_points, savable_set
 
+TWO_LEVEL = "two-level"
 _COUNTS = 8
-"""How many numbers of saved cut_points are tried, evenly in the logarithm."""
-_BORDERS = (1.0, 0.8, 0.6, 0.4)
-"""Shares of the forward before the border."""
-_LARGE = 2800
-"""Values from which only numbers near the square root are tried, and no borders."""
+"""How many numbers of saved cut points are tried, evenly in the logarithm."""
+_TWO_LEVEL_SHARES = (1.0, 0.8, 0.6, 0.4)
+"""Shares of the forward that are two-level; the rest saves as the fastest plan does."""
 
 
 @dataclass(frozen=True)
-class Nest:
-    """Not yet a plan: what it keeps, and what it holds once it is rebuilt."""
+class Shape:
+    """A saved set, and the inner values that are held once they are rebuilt."""
 
     saved: frozenset[str]
-    durable: frozenset[str]
-    is_whole: bool = field(compare=False)
-    """Nested from end to end, without a border."""
+    inner: frozenset[str]
+    whole: bool = field(compare=False)
+    """Two-level from end to end."""
 
 
-def nests(problem: Problem, fastest: frozenset[str], lowest_cut: frozenset[str]) -> Iterator[Nest]:
-    """Every so many cut_points saved, one of two kinds of durable values between them, the fastest plan after a border."""
+@dataclass(frozen=True)
+class TwoLevel:
+    """Plans of all shapes, cheapest recomputation first."""
+
+    space: SearchSpace
+
+    @cached_property
+    def _shapes(self) -> tuple[Shape, ...]:
+        lowest_cut = self.space.hull.cuts[-1].saved
+        return tuple(
+            shapes(self.space.problem, self.space.fastest_cut.plan.saved, lowest_cut, self.space.effort.two_level_plans)
+        )
+
+    def fastest(self) -> None:
+        return None
+
+    def within(self, budget_bytes: int, beat_seconds: float) -> Candidate | None:
+        """The fastest shape that fits, tried in the order of their estimated seconds."""
+        slack_bytes = budget_bytes - self.space.static_bytes
+        best: Candidate | None = None
+        for estimate, shape in self._estimates(slack_bytes, beat_seconds):
+            if estimate >= beat_seconds:
+                break
+            found = self._candidate(shape)
+            if found.peak_bytes <= budget_bytes and found.seconds < beat_seconds:
+                best, beat_seconds = found, found.seconds
+        return best
+
+    def lowest(self) -> Candidate | None:
+        found = [self._candidate(shape) for shape in self._shapes if shape.whole]
+        return min(found, key=by_peak, default=None)
+
+    def _estimates(self, slack_bytes: int, beat_seconds: float) -> list[tuple[float, Shape]]:
+        """Shapes whose saved bytes fit and whose bound is below `beat_seconds`, with their estimated step seconds."""
+        evaluator, found = self.space.evaluator, []
+        for number, shape in enumerate(self._shapes):
+            nbytes = evaluator.added_bytes(shape.saved)
+            if nbytes > slack_bytes or self.space.step_seconds(self.space.hull.bound_seconds(nbytes)) >= beat_seconds:
+                continue
+            recompute = evaluator.simulator.recompute_seconds(evaluator.schedule(shape.saved, shape.inner))
+            found.append((self.space.step_seconds(recompute), number))
+        return [(estimate, self._shapes[number]) for estimate, number in sorted(found)]
+
+    def _candidate(self, shape: Shape) -> Candidate:
+        return self.space.evaluator.saving(shape.saved, TWO_LEVEL, shape.inner)
+
+
+def shapes(
+    problem: Problem, fastest: frozenset[str], lowest_cut: frozenset[str], every_shape: bool = True
+) -> Iterator[Shape]:
+    """Every so many cut points saved, two choices of inner values between them, the fastest plan's saved set after."""
     cut_points = savable_cut_points(problem)
     crossing, width = [point.crossing for point in cut_points], [point.nbytes for point in cut_points]
     every = _union(crossing)
     in_order = [value.name for value in problem.graph.values if value.name in every]
-    made: set[Nest] = set()
-    large = len(problem.graph.values) >= _LARGE
-    late = list(_late(problem.graph))[: 1 if large else None]
-    for count in _near_root(len(crossing)) if large else _counts(len(crossing)):
-        moments = _union(crossing[number] for number in _spread(width, count))
-        values = frozenset(in_order[number] for number in _spread([0] * len(in_order), count))
-        for outer in (moments, values)[: 1 if large else None]:
-            for number, after in enumerate(late):
-                saved = completed(problem, (outer - after) | (fastest & after))
-                for durable in (every - saved, lowest_cut - saved)[: 1 if large else None]:
-                    nest = Nest(saved, durable - frozenset(problem.must_save), is_whole=number == 0)
-                    if nest not in made:
-                        made.add(nest)
-                        yield nest
+    limit = None if every_shape else 1
+    seen: set[Shape] = set()
+    for count in _counts(len(crossing)) if every_shape else _near_square_root(len(crossing)):
+        at_cut_points = _union(crossing[number] for number in _spread(width, count))
+        by_value = frozenset(in_order[number] for number in _spread([0] * len(in_order), count))
+        for outer in (at_cut_points, by_value)[:limit]:
+            for number, after in enumerate(list(_last_parts(problem.graph))[:limit]):
+                saved = savable_set(problem, (outer - after) | (fastest & after))
+                for inner in (every - saved, lowest_cut - saved)[:limit]:
+                    shape = Shape(saved, inner - frozenset(problem.must_save), whole=number == 0)
+                    if shape not in seen:
+                        seen.add(shape)
+                        yield shape
 
 
-def _late(graph: JointGraph) -> Iterator[frozenset[str]]:
-    """What the forward makes after each border."""
+def _last_parts(graph: JointGraph) -> Iterator[frozenset[str]]:
+    """Forward values after each share of the forward."""
     forward = [v.name for v in graph.values if v.role is Role.FORWARD]
-    return (frozenset(forward[round(border * len(forward)) :]) for border in _BORDERS)
+    return (frozenset(forward[round(share * len(forward)) :]) for share in _TWO_LEVEL_SHARES)
 
 
 def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
@@ -70,11 +120,11 @@ def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
 
 
 def _spread(width: Sequence[int], count: int) -> list[int]:
-    """So many of them, evenly; near each even place the narrowest."""
+    """So many positions, evenly spaced, each moved to the narrowest place near it."""
     chosen = []
-    apart = len(width) / (count + 1)
+    distance = len(width) / (count + 1)
     for number in range(1, count + 1):
-        low, high = round((number - 0.5) * apart), round((number + 0.5) * apart)
+        low, high = round((number - 0.5) * distance), round((number + 0.5) * distance)
         near = range(low, min(max(high, low + 1), len(width)))
         if near:
             chosen.append(min(near, key=width.__getitem__))
@@ -85,5 +135,5 @@ def _counts(most: int) -> list[int]:
     return sorted({round(most ** (step / (_COUNTS - 1))) for step in range(_COUNTS)} if most else ())
 
 
-def _near_root(most: int) -> list[int]:
+def _near_square_root(most: int) -> list[int]:
     return sorted({max(round(sqrt(most) * share), 1) for share in (0.5, 1.0, 2.0)} if most else ())

@@ -1,5 +1,4 @@
-"""The planning problem of a joint graph (costs, constraints, bounds) and plans for it. Imports `graph` and
-`cost_models` only."""
+"""TODO"""
 
 from autockpt.passes.problem.cut_points import cut_point_values, savable_cut_points
 from autockpt.passes.problem.gc import gc_paused
@@ -17,6 +16,7 @@ from autockpt.passes.problem.plan import (
     Setup,
 )
 from autockpt.passes.problem.price import find_workspaces, price, work_of_value
+from autockpt.passes.problem.schedule import Scheduler, plans_saving, savable_set
 from autockpt.passes.problem.unavoidable import boundary_bytes, unavoidable_bytes
 from autockpt.passes.problem.verify import BrokenPlan, require_none, verify
 
@@ -30,6 +30,7 @@ __all__ = [
     "Outcome",
     "Plan",
     "Problem",
+    "Scheduler",
     "Setup",
     "boundary_bytes",
     "copied_bytes",
@@ -41,9 +42,11 @@ __all__ = [
     "is_channels_last",
     "is_gathered",
     "is_reshaped",
+    "plans_saving",
     "price",
     "require_none",
     "savable_cut_points",
+    "savable_set",
     "unavoidable_bytes",
     "verify",
     "work_of_value",

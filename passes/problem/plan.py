@@ -34,8 +34,6 @@ class Problem:
     """Live all through the step although no value of the graph: copies that the lowering makes, scalars."""
     margin: float = 0.0
     """Share of the live bytes that a forecast adds for what it does not model."""
-    seconds_per_byte: float = 0.0
-    """Memory traffic of a saved byte: written in the forward, read in the backward."""
     device: DeviceProfile | None = None
     """The device that runs the step. Without one, a step takes the sum of its operations' seconds."""
 
@@ -43,21 +41,6 @@ class Problem:
     def static_bytes(self) -> int:
         """Live all through the step, in every plan: parameters, inputs and `extra_static_bytes`."""
         return self.graph.graph_input_bytes + self.extra_static_bytes
-
-    @cached_property
-    def save_seconds(self) -> Mapping[str, float]:
-        """Seconds of memory traffic that saving each value costs; none for graph inputs and forward outputs.
-
-        A value that the forward writes to memory anyway costs less than this. Plans that took that into account were a
-        few percent faster at high budgets, but their backward fused differently: the gradients of a ResNet then
-        differed from plain Inductor's by up to 2e-5, and are bitwise equal without.
-        """
-        free = self.graph.output_storages
-        paid = {v.name for v in self.graph.values if v.role is Role.FORWARD and v.name not in free}
-        return {
-            v.name: self.seconds_per_byte * self.graph.bytes_of(v.name) if v.name in paid else 0.0
-            for v in self.graph.values
-        }
 
     @cached_property
     def needed_by_backward(self) -> frozenset[str]:

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from autockpt.cost_models import DeviceProfile, TensorSpec, Work, seconds_of, work_of, workspace_bytes
 from autockpt.cost_models.memory import cuda_workspace_bytes
-from autockpt.cost_models.roofline import arithmetic_seconds
+from autockpt.cost_models.roofline import arithmetic_seconds, traffic_seconds
 from autockpt.passes.graph import TRANSPOSES, JointGraph, Kind, Value, packet_of
 from autockpt.passes.problem.plan import Lowering
 
@@ -28,12 +28,31 @@ def _seconds(graph: JointGraph, value: Value, device: DeviceProfile, lowering: L
     work = work_of_value(graph, value)
     if lowering is Lowering.EAGER or value.kind is not Kind.POINTWISE:
         return seconds_of(work, device)
-    # Fused into its readers, a pointwise operation costs its arithmetic. For a reader that cannot fuse it has to be
-    # written to memory first, by a kernel of its own.
+    # Fused into its readers, a pointwise operation costs its arithmetic.
     seconds = arithmetic_seconds(work, device)
-    if graph.is_read_by(value.name, Kind.EXTERN):
-        seconds += graph.bytes_of(value.name) / device.bytes_per_second + device.launch_seconds
-    return seconds
+    if not graph.is_read_by(value.name, Kind.EXTERN):
+        return seconds
+    # For a reader that cannot fuse it is realized: by a loop that reads what it is computed from and writes it.
+    moved = graph.bytes_of(value.name) + sum(graph.bytes_of(name) for name in _loop_inputs(graph, value))
+    return max(seconds, traffic_seconds(moved, device)) + device.launch_seconds
+
+
+def _loop_inputs(graph: JointGraph, value: Value) -> set[str]:
+    """Storages that a loop reads to compute this value: those behind it through pointwise operations that fuse."""
+    found: set[str] = set()
+    seen = {value.name}
+    stack = list(value.inputs)
+    while stack:
+        source = graph.by_name[stack.pop()]
+        if source.name in seen:
+            continue
+        seen.add(source.name)
+        fuses = source.kind is Kind.POINTWISE and not graph.is_read_by(source.name, Kind.EXTERN)
+        if source.kind is Kind.VIEW or fuses:
+            stack.extend(source.inputs)
+        elif source.storage:
+            found.add(source.storage)
+    return found
 
 
 def work_of_value(graph: JointGraph, value: Value) -> Work:

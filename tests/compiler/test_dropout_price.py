@@ -7,8 +7,7 @@ import torch
 from torch import nn
 
 from autockpt.cost_models import load_profile
-from autockpt.inductor.aot import read_joint
-from autockpt.inductor.joint_capture import capture
+from autockpt.inductor.capture import capture
 from autockpt.passes.graph.joint import JointGraph
 from autockpt.passes.planners.decide import Decision, decide
 from autockpt.passes.problem.plan import Budget, Setup
@@ -20,7 +19,7 @@ def graph() -> JointGraph:
     torch._dynamo.reset()
     blocks = [nn.Sequential(nn.Linear(256, 256), nn.Dropout(0.1), nn.GELU()) for _ in range(4)]
     (captured,) = capture(nn.Sequential(*blocks, nn.Linear(256, 1)), (torch.randn(512, 256),))
-    return read_joint(captured.joint, captured.forward_outputs, captured.parameters)
+    return captured.graph
 
 
 def decided(graph: JointGraph, device: str, fraction: float) -> Decision:

@@ -6,14 +6,15 @@ import pytest
 import torch
 
 from autockpt.bench.synthetic import graph_of, spliced, stack, stack_inputs
-from autockpt.inductor.aot import read_joint, tidy
-from autockpt.inductor.joint_capture import Captured, capture
-from autockpt.inductor.torch_choice import choose_as_torch
+from autockpt.inductor.aot import tidy
+from autockpt.inductor.capture import capture
+from autockpt.inductor.joint import JointModule
+from autockpt.inductor.torch_choice import torch_choice
 from autockpt.passes.graph.joint import JointGraph
 
 
-def read_from(captured: Captured) -> JointGraph:
-    return read_joint(captured.joint, captured.forward_outputs, captured.parameters)
+def read_from(captured: JointModule) -> JointGraph:
+    return captured.graph
 
 
 def test_splicing_gives_what_tracing_gives() -> None:
@@ -37,7 +38,7 @@ def test_a_spliced_graph_computes_the_gradients_of_the_stack() -> None:
     inputs = stack_inputs(blocks=2)
     expected = torch.autograd.grad(stack(*inputs), inputs[1:-1])
     with torch.no_grad():
-        _, of_tokens, *gradients, of_targets = spliced(blocks=2).joint(*inputs, torch.ones(()))
+        _, of_tokens, *gradients, of_targets = spliced(blocks=2).module(*inputs, torch.ones(()))
 
     assert of_tokens is of_targets is None
     for mine, theirs in zip(gradients, expected, strict=True):
@@ -49,18 +50,18 @@ def test_a_spliced_graph_is_tidy() -> None:
     again = captured.copy()
     tidy(again)
 
-    assert [node.name for node in again.graph.nodes] == [node.name for node in captured.joint.graph.nodes]
+    assert [node.name for node in again.graph.nodes] == [node.name for node in captured.module.graph.nodes]
 
 
 @pytest.mark.parametrize("nodes", [500, 1000])
 def test_a_graph_has_about_the_size_that_was_asked_for(nodes: int) -> None:
-    assert len(graph_of(nodes).joint.graph.nodes) == pytest.approx(nodes, rel=0.15)
+    assert len(graph_of(nodes).module.graph.nodes) == pytest.approx(nodes, rel=0.15)
 
 
 def test_torch_partitions_it_and_leaves_it_as_it_was() -> None:
     captured = spliced(blocks=2)
-    before = str(captured.joint.graph)
-    saved, less = (choose_as_torch(captured, budget).saved for budget in (1.0, 0.5))
+    before = str(captured.module.graph)
+    saved, less = (torch_choice(captured, budget).saved for budget in (1.0, 0.5))
 
     assert 0 < len(less) < len(saved)
-    assert str(captured.joint.graph) == before
+    assert str(captured.module.graph) == before

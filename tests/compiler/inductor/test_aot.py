@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 import autockpt
 from autockpt.cost_models import load_profile
-from autockpt.inductor.aot import read_joint, split
-from autockpt.inductor.joint_capture import capture
+from autockpt.inductor.capture import capture
+from autockpt.inductor.joint import split
 from autockpt.passes.fx.check_modules import verify_modules
 from autockpt.passes.planners.decide import pose
 from autockpt.passes.planners.frontier import Frontier
@@ -33,18 +33,18 @@ def writes(module: torch.fx.GraphModule) -> int:
 def test_batch_statistics_are_written_in_every_plan_of_a_way() -> None:
     torch._dynamo.reset()
     (captured,) = capture(tower(), [torch.randn(4, 8, 16, 16)])
-    graph = read_joint(captured.joint, captured.forward_outputs, captured.parameters)
+    graph = captured.graph
     frontier = Frontier(pose(graph, Setup(Budget(fraction=0.0), load_profile("cpu"))))
     for way in frontier._ways:
         way.first_within(0, inf)
     plans = [candidate.plan for way in frontier._ways for candidate in way.candidates]
     twice = [plan for plan in plans if len(set(plan.backward)) < len(plan.backward)]
     assert twice
-    assert writes(captured.joint) >= 8
+    assert writes(captured.module) >= 8
     for plan in twice[::4]:
-        forward, backward = split(captured.joint, plan, captured.forward_outputs, captured.parameters)
-        verify_modules(captured.joint, plan, forward, backward)
-        assert writes(forward) == writes(captured.joint)
+        forward, backward = split(captured.module, plan, captured.forward_outputs, captured.parameters)
+        verify_modules(captured.module, plan, forward, backward)
+        assert writes(forward) == writes(captured.module)
 
 
 @pytest.mark.inductor

@@ -15,9 +15,7 @@ from torch.nn import functional as F
 import autockpt
 from autockpt.cost_models import load_profile
 from autockpt.cost_models.calibration.stopwatch import KernelTiming
-from autockpt.inductor.aot import read_joint
-from autockpt.inductor.joint_capture import capture
-from autockpt.inductor.real_arguments import runnable_calls
+from autockpt.inductor.capture import capture
 from autockpt.machine import graph_timings, time_call
 from autockpt.machine.cache import TimingCache
 from autockpt.machine.graph_timings import time_graph
@@ -233,9 +231,9 @@ def test_where_all_have_formulas_nothing_is_timed_or_said(second_each: list[str]
 
 def test_under_inductor_loops_that_fuse_stay_with_the_profile(second_each: list[str], tmp_path: Path) -> None:
     (captured,) = capture(Deep(dropout=0.5), [torch.randn(8, 16)])
-    graph = read_joint(captured.joint, captured.forward_outputs, captured.parameters)
+    graph = captured.graph
     setup = Setup(Budget(fraction=0.0), load_profile("cpu"), Lowering.INDUCTOR)
-    made = time_graph(runnable_calls(captured.joint), graph, setup, "measured", TimingCache(tmp_path))
+    made = time_graph(captured.runnable_calls, graph, setup, "measured", TimingCache(tmp_path))
     products = {value.name for value in graph.values if value.operator in ("aten.mm.default", "aten.addmm.default")}
     assert made.seconds == dict.fromkeys(products, 1.0)
 

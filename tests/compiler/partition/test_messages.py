@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from graphs import chain, problem
+from graphs import chain, problem, schedule
 
 from autockpt.partition.breakdown import breakdown
 from autockpt.partition.messages import infeasible, one_line, tensor_table, unused
 from autockpt.passes.forecast.simulator import forecast
+from autockpt.passes.graph.order import traced_order
 from autockpt.passes.planners.decide import Decision
 from autockpt.passes.planners.frontier import Frontier
-from autockpt.passes.planners.schedule import schedule, traced_order
 from autockpt.passes.problem.plan import Outcome
 from autockpt.units import format_size
 

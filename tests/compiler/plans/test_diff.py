@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from graphs import schedule
 from msgspec.structs import replace
 from plans import decision, layers, setup
 
 from autockpt import Plan
 from autockpt.cli import main
+from autockpt.passes.graph.order import traced_order
 from autockpt.passes.planners.fixed import judge
-from autockpt.passes.planners.schedule import schedule, traced_order
 from autockpt.passes.problem.plan import Budget
 from autockpt.plans.graph_plan import SavedTensor
 

@@ -9,7 +9,7 @@ import pytest
 from operator_coverage import Row, coverage
 from operator_samples import joints
 
-from autockpt.inductor.joint_capture import capture
+from autockpt.inductor.capture import capture
 from autockpt.measure.step import load_training
 
 ROOT = Path(__file__).parents[3]
@@ -31,7 +31,7 @@ def test_every_operator_of_the_zoo_has_a_formula(golden: Callable[[str], None]) 
         inputs = training.inputs
         if target.endswith(UNROLLED):
             inputs = tuple(given[:, :3] if given.ndim > 1 else given for given in inputs)
-        graphs += [captured.joint for captured in capture(training.model, inputs)]
+        graphs += [captured.module for captured in capture(training.model, inputs)]
     rows = coverage(graphs)
 
     print(f"{len(graphs)} graphs, {len(rows)} operators, {sum(len(row.calls) for row in rows)} calls")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from graphs import chain, joint, problem, value
+from graphs import chain, joint, problem, schedule, value
 
 from autockpt.cost_models import DeviceProfile
 from autockpt.passes.forecast.clock import Family
 from autockpt.passes.forecast.simulator import Forecast, forecast
 from autockpt.passes.graph.joint import JointGraph, Kind, Role
-from autockpt.passes.planners.schedule import schedule, traced_order
+from autockpt.passes.graph.order import traced_order
 from autockpt.passes.problem.plan import Lowering
 
 LAUNCH = 0.5

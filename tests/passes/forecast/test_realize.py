@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from graphs import UNIT, joint, problem, value
+from graphs import UNIT, joint, problem, schedule, value
 
 from autockpt.passes.forecast.simulator import Forecast, forecast
 from autockpt.passes.graph.joint import Kind, Role, Value
-from autockpt.passes.planners.schedule import schedule, traced_order
+from autockpt.passes.graph.order import traced_order
 from autockpt.passes.problem.plan import Lowering
 
 ADD, MUL, CAT = "aten.add.Tensor", "aten.mul.Tensor", "aten.cat.default"

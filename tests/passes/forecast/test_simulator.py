@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from graphs import UNIT, chain, joint, problem, value
+from graphs import UNIT, chain, joint, problem, schedule, value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autockpt.passes.forecast.simulator import Content, forecast
 from autockpt.passes.graph.joint import Kind, Role
-from autockpt.passes.planners.schedule import schedule, traced_order
+from autockpt.passes.graph.order import traced_order
 from autockpt.passes.problem.plan import Lowering, Plan, Problem
 
 

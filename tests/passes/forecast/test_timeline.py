@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 import torch
-from graphs import chain, problem, random_problem
+from graphs import chain, problem, random_problem, schedule
 from torch import nn
-from traced import joint_of
+from traced import joint_of, read_joint
 
 from autockpt.cost_models import load_profile
-from autockpt.inductor.aot import read_joint
 from autockpt.passes.forecast.simulator import Content, Simulator
 from autockpt.passes.forecast.timeline import build_timeline
+from autockpt.passes.graph.order import traced_order
 from autockpt.passes.planners.decide import decide
-from autockpt.passes.planners.schedule import keeping, schedule, traced_order
 from autockpt.passes.problem.plan import Budget, Plan, Problem, Setup
+from autockpt.passes.problem.schedule import plans_saving
 
 
 def adds_up(asked: Problem, plan: Plan) -> None:
@@ -29,7 +29,7 @@ def test_the_blocks_of_every_launch_add_up_to_the_forecast_of_random_plans(seeds
     for seed in seeds:
         asked = random_problem(seed)
         for saved in ((), asked.graph.backward_reads):
-            for plan in keeping(asked, saved):
+            for plan in plans_saving(asked, saved):
                 adds_up(asked, plan)
 
 

@@ -6,9 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from traced import joint_of
+from traced import joint_of, read_joint
 
-from autockpt.inductor.aot import read_joint
 from autockpt.passes.fx.read import UnreadableGraph
 from autockpt.passes.graph.joint import Kind, Role, Trait
 

@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 import torch
+from graphs import schedule
 from torch import Tensor, fx, nn
-from traced import joint_of
+from traced import joint_of, read_joint
 
-from autockpt.inductor.aot import read_joint, split, tidy
+from autockpt.inductor.aot import tidy
+from autockpt.inductor.joint import split
 from autockpt.passes.fx.check_modules import verify_modules
 from autockpt.passes.fx.split import UnwritablePlan
 from autockpt.passes.graph.joint import JointGraph, Role
-from autockpt.passes.planners.schedule import schedule, traced_order
+from autockpt.passes.graph.order import traced_order
 from autockpt.passes.problem.plan import Plan
 from autockpt.passes.problem.verify import BrokenPlan
 

@@ -8,9 +8,8 @@ import pytest
 import torch
 from graphs import chain, joint, value
 from torch import nn
-from traced import joint_of
+from traced import joint_of, read_joint
 
-from autockpt.inductor.aot import read_joint
 from autockpt.passes.graph.fingerprint import Outline, difference, outline
 from autockpt.passes.graph.joint import JointGraph, Role, Source, Value
 

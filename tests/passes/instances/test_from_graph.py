@@ -9,16 +9,15 @@ import pytest
 import torch
 from graphs import UNIT, joint, problem, random_problem, value
 from random_instances import sketch
-from traced import joint_of
+from traced import joint_of, read_joint
 
-from autockpt.inductor.aot import read_joint
 from autockpt.passes.forecast.simulator import Simulator
 from autockpt.passes.graph.joint import JointGraph, Kind, Role, Trait, Value
+from autockpt.passes.graph.order import leaves_first, traced_order
 from autockpt.passes.instances.astar import solve_exact
 from autockpt.passes.instances.from_graph import instance_of
 from autockpt.passes.instances.instance import Instance, Recomputations, extra_seconds, peak_bytes
 from autockpt.passes.instances.to_plan import plan_of
-from autockpt.passes.planners.schedule import leaves_first, traced_order
 from autockpt.passes.problem.must_save import find_must_save
 from autockpt.passes.problem.plan import Lowering, Problem
 from autockpt.passes.problem.verify import verify

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from autockpt.passes.forecast.simulator import Simulator
 from autockpt.passes.graph.joint import Kind, Role, Trait
 from autockpt.passes.planners.baselines import BASELINES, find_baselines, save_blocks, save_cut_points, square_root
-from autockpt.passes.planners.schedule import keeping
 from autockpt.passes.problem.plan import Plan, Problem
+from autockpt.passes.problem.schedule import plans_saving
 from autockpt.passes.problem.verify import verify
 
 
@@ -68,12 +68,12 @@ def test_a_view_that_somebody_saves_is_kept_as_its_base() -> None:
     view = value("v1", "f1", kind=Kind.VIEW, storage="f1", operator="aten.view.default")
     last = value("b", "b0", "v1", role=Role.BACKWARD)
     seen = joint([*graph.values, view, last], graph.forward_outputs, ["b"])
-    assert next(keeping(problem(seen), {"v1"})).saved == {"f1"}
+    assert next(plans_saving(problem(seen), {"v1"})).saved == {"f1"}
 
 
 def test_what_may_not_be_kept_is_kept_as_what_it_is_made_from() -> None:
     asked = problem(chain(4, f2=[Trait.MUST_RECOMPUTE]))
-    assert next(keeping(asked, {"f2"})).saved == {"f1"}
+    assert next(plans_saving(asked, {"f2"})).saved == {"f1"}
 
 
 @pytest.mark.parametrize("name", BASELINES)

@@ -1,16 +1,17 @@
-"""A plan from elsewhere: held to every promise that ours are, and never changed."""
+"""A plan from a file: held to every promise that ours are, and never changed."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
-from graphs import UNIT, random_problem
+from graphs import UNIT, random_problem, schedule
 from plans import decision, layers, priced, setup
 
 from autockpt.passes.graph.joint import JointGraph, Trait
-from autockpt.passes.planners.fixed import GIVEN, judge, look_at
-from autockpt.passes.planners.schedule import schedule, traced_order
+from autockpt.passes.graph.order import traced_order
+from autockpt.passes.planners.decide import CompiledPeak
+from autockpt.passes.planners.fixed import FROM_FILE, check_fixed, decide_fixed
 from autockpt.passes.problem.plan import Budget, Outcome, Plan
 from autockpt.passes.problem.verify import BrokenPlan
 
@@ -21,29 +22,29 @@ PLAN = schedule(GRAPH, {"f1"}, traced_order(GRAPH))
 WIDE = Budget(total_bytes=10**6)
 
 
-def test_a_given_plan_is_taken_as_it_is_and_priced_as_ours_are() -> None:
-    judged = judge(GRAPH, PLAN, setup(WIDE))
-    assert judged.plan == PLAN == judged.candidate.plan
-    assert judged.candidate.method == GIVEN
-    assert judged.outcome is Outcome.FITS
-    assert judged.candidate.saved_bytes == UNIT
-    assert judged.candidate.recompute_seconds == judged.forecast.recompute_seconds > 0
+def test_a_plan_from_a_file_is_taken_as_it_is_and_priced_as_ours_are() -> None:
+    decided = decide_fixed(GRAPH, PLAN, setup(WIDE))
+    assert decided.plan == PLAN == decided.candidate.plan
+    assert decided.candidate.method == FROM_FILE
+    assert decided.outcome is Outcome.FITS
+    assert decided.candidate.saved_bytes == UNIT
+    assert decided.candidate.recompute_seconds == decided.forecast.recompute_seconds > 0
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.5, 1.0])
 def test_our_own_plans_come_back_with_the_forecast_they_had(seeds: range, fraction: float) -> None:
     for graph in (GRAPH, *(priced(random_problem(seed).graph) for seed in seeds)):
         made = decision(graph, fraction)
-        judged = judge(graph, made.plan, setup(Budget(fraction=fraction)))
-        assert judged.forecast == made.forecast
-        assert judged.budget_bytes == made.budget_bytes
-        assert judged.outcome is not Outcome.OVER_BUDGET
+        decided = decide_fixed(graph, made.plan, setup(Budget(fraction=fraction)))
+        assert decided.forecast == made.forecast
+        assert decided.budget_bytes == made.budget_bytes
+        assert decided.outcome is not Outcome.OVER_BUDGET
 
 
 def test_a_plan_over_the_budget_is_said_to_be() -> None:
-    peak = judge(GRAPH, PLAN, setup(WIDE)).forecast.peak_bytes
-    assert judge(GRAPH, PLAN, setup(Budget(total_bytes=peak))).outcome is Outcome.FITS
-    assert judge(GRAPH, PLAN, setup(Budget(total_bytes=peak - 1))).outcome is Outcome.OVER_BUDGET
+    peak = decide_fixed(GRAPH, PLAN, setup(WIDE)).forecast.peak_bytes
+    assert decide_fixed(GRAPH, PLAN, setup(Budget(total_bytes=peak))).outcome is Outcome.FITS
+    assert decide_fixed(GRAPH, PLAN, setup(Budget(total_bytes=peak - 1))).outcome is Outcome.OVER_BUDGET
 
 
 def effectful() -> JointGraph:
@@ -60,8 +61,8 @@ def effectful() -> JointGraph:
 @pytest.mark.parametrize(
     ("graph", "plan", "why"),
     [
-        pytest.param(GRAPH, Plan(PLAN.saved, ("x", *PLAN.backward)), "`x` is given", id="computes an input"),
-        pytest.param(GRAPH, Plan(PLAN.saved, ("t", *PLAN.backward)), "`t` is given", id="computes a tangent"),
+        pytest.param(GRAPH, Plan(PLAN.saved, ("x", *PLAN.backward)), "`x` is a graph input", id="computes an input"),
+        pytest.param(GRAPH, Plan(PLAN.saved, ("t", *PLAN.backward)), "`t` is a graph input", id="computes a tangent"),
         pytest.param(GRAPH, Plan(PLAN.saved, PLAN.backward[::-1]), "before it is at hand", id="backwards"),
         pytest.param(GRAPH, Plan(PLAN.saved, PLAN.backward[:-1]), "never computed", id="ends early"),
         pytest.param(GRAPH, Plan(frozenset({"b2"}), PLAN.backward), "no forward value", id="keeps a gradient"),
@@ -86,37 +87,39 @@ def effectful() -> JointGraph:
 )
 def test_a_plan_that_breaks_a_promise_is_refused_with_the_promise(graph: JointGraph, plan: Plan, why: str) -> None:
     with pytest.raises(BrokenPlan, match=why):
-        judge(graph, plan, setup(WIDE))
+        decide_fixed(graph, plan, setup(WIDE))
 
 
 def test_without_side_effects_any_order_will_do() -> None:
     graph = replace(effectful(), values=tuple(replace(v, traits=frozenset()) for v in effectful().values))
     plan = schedule(graph, {"f0", "f1", "f2"}, ("b2", "b0", "b1"))
-    assert judge(graph, plan, setup(WIDE)).plan == plan
+    assert decide_fixed(graph, plan, setup(WIDE)).plan == plan
 
 
-def test_the_lowered_peak_decides_where_it_is_seen() -> None:
-    judged = judge(GRAPH, PLAN, setup(WIDE))
-    fits = look_at(judged, WIDE, lambda plan: 20 * UNIT)
-    over = look_at(judged, WIDE, lambda plan: 1000 * UNIT)
+def test_the_compiled_peak_decides_where_there_is_one() -> None:
+    decided = decide_fixed(GRAPH, PLAN, setup(WIDE))
+    fits = check_fixed(decided, WIDE, lambda candidate: CompiledPeak(candidate, 20 * UNIT))
+    over = check_fixed(decided, WIDE, lambda candidate: CompiledPeak(candidate, 1000 * UNIT))
     assert (fits.outcome, fits.compiled_bytes) == (Outcome.FITS, 20 * UNIT)
     assert (over.outcome, over.compiled_bytes) == (Outcome.OVER_BUDGET, 1000 * UNIT)
     assert fits.plan == over.plan == PLAN
 
 
-def test_a_share_of_the_way_between_forecasts_is_held_by_a_forecast() -> None:
-    """What is saved at a fraction can be loaded at that fraction, however it was lowered."""
+def test_a_fraction_between_forecasts_is_held_by_a_forecast() -> None:
+    """What is saved at a fraction can be loaded at that fraction, whatever it compiles to."""
     for fraction in (0.0, 1.0):
         asked = setup(Budget(fraction=fraction))
-        judged = judge(GRAPH, decision(GRAPH, fraction).plan, asked)
-        seen = look_at(judged, asked.budget, lambda plan: 1000 * UNIT)
+        decided = decide_fixed(GRAPH, decision(GRAPH, fraction).plan, asked)
+        seen = check_fixed(decided, asked.budget, lambda candidate: CompiledPeak(candidate, 1000 * UNIT))
         assert seen.outcome is Outcome.FITS
         assert seen.budget_bytes >= 1000 * UNIT
 
 
-def test_the_whole_of_the_way_is_whatever_the_plan_takes() -> None:
-    most = judge(GRAPH, schedule(GRAPH, {"f0", "f1", "f2", "f3"}, traced_order(GRAPH)), setup(Budget(fraction=1.0)))
+def test_fraction_1_is_whatever_the_plan_needs() -> None:
+    most = decide_fixed(
+        GRAPH, schedule(GRAPH, {"f0", "f1", "f2", "f3"}, traced_order(GRAPH)), setup(Budget(fraction=1.0))
+    )
     assert most.outcome is Outcome.FITS
     lowest = decision(GRAPH, 0.0)
-    least = judge(GRAPH, most.plan, setup(Budget(fraction=0.0)))
+    least = decide_fixed(GRAPH, most.plan, setup(Budget(fraction=0.0)))
     assert (least.outcome is Outcome.OVER_BUDGET) == (most.forecast.peak_bytes > lowest.budget_bytes)

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
+import pytest
 from graphs import chain, problem, random_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autockpt.passes.forecast.simulator import forecast
-from autockpt.passes.planners.frontier import Frontier
+from autockpt.passes.forecast.simulator import Simulator
+from autockpt.passes.planners.frontier import PLANNERS, Frontier
+from autockpt.passes.planners.generators import SaveEverything
+from autockpt.passes.problem.plan import Lowering
 
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_a_larger_budget_never_gives_a_slower_plan(seed: int) -> None:
     frontier = Frontier(random_problem(seed, max_values=10))
-    low, high = frontier.peak_bytes(frontier.lowest), frontier.peak_bytes(frontier.fastest)
+    low, high = frontier.lowest.peak_bytes, frontier.fastest.peak_bytes
     budgets = [low + (high - low) * step // 8 for step in range(9)]
     found = [frontier.within(budget) for budget in budgets]
     assert all(a is not None and b is not None and a.seconds >= b.seconds for a, b in pairwise(found))
-    assert all(frontier.peak_bytes(f) <= b for f, b in zip(found, budgets, strict=True) if f is not None)
+    assert all(f.peak_bytes <= b for f, b in zip(found, budgets, strict=True) if f is not None)
 
 
-def test_below_the_floor_there_is_nothing() -> None:
+def test_below_the_minimum_peak_there_is_no_plan() -> None:
     frontier = Frontier(problem(chain(6)))
-    assert frontier.within(frontier.peak_bytes(frontier.lowest) - 1) is None
+    assert frontier.within(frontier.lowest.peak_bytes - 1) is None
 
 
 def test_a_chain_of_equal_layers_has_plans_between_all_and_nothing() -> None:
@@ -33,10 +37,32 @@ def test_a_chain_of_equal_layers_has_plans_between_all_and_nothing() -> None:
     frontier = Frontier(problem(chain(16)))
     lowest = frontier.lowest
     assert 0 < len(lowest.plan.saved) < 16
-    assert frontier.peak_bytes(lowest) < 0.75 * frontier.peak_bytes(frontier.fastest)
+    assert lowest.peak_bytes < 0.75 * frontier.fastest.peak_bytes
 
 
 def test_the_peak_of_a_candidate_is_the_forecast_of_its_plan() -> None:
     frontier = Frontier(problem(chain(8)))
-    for candidate in (*frontier.hull.cuts, frontier.lowest):
-        assert frontier.peak_bytes(candidate) == forecast(frontier.problem, candidate.plan).peak_bytes
+    assert frontier.lowest in frontier.space.evaluator.evaluated
+    for candidate in frontier.space.evaluator.evaluated:
+        forecast = Simulator(frontier.problem).forecast(candidate.plan)
+        assert candidate.peak_bytes == forecast.peak_bytes
+        assert candidate.seconds == pytest.approx(forecast.step_seconds)
+
+
+def test_no_baseline_that_fits_is_faster_than_the_fastest_plan() -> None:
+    """One clock: saving everything is a plan like any other."""
+    for seed in range(20):
+        posed = replace(random_problem(seed), lowering=Lowering.INDUCTOR)
+        frontier = Frontier(posed)
+        everything = SaveEverything(frontier.space).fastest()
+        assert frontier.fastest.seconds <= everything.seconds
+        for budget in (everything.peak_bytes, frontier.fastest.peak_bytes):
+            found = frontier.within(budget)
+            assert found is not None
+            assert found.seconds <= everything.seconds or everything.peak_bytes > budget
+
+
+def test_every_planner_of_the_options_has_a_fastest_plan_and_a_lowest() -> None:
+    for generators in PLANNERS.values():
+        frontier = Frontier(problem(chain(8)), generators)
+        assert frontier.lowest.peak_bytes <= frontier.fastest.peak_bytes

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from graphs import chain, joint, problem, random_problem, value
+from graphs import chain, joint, problem, random_problem, schedule, value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autockpt.passes.graph.joint import Kind, Role
-from autockpt.passes.planners.cuts import PricedCut
-from autockpt.passes.planners.schedule import leaves_first, schedule, traced_order
+from autockpt.passes.graph.order import leaves_first, traced_order
+from autockpt.passes.planners.cuts import saved_at
 from autockpt.passes.problem.verify import verify
 
 
@@ -18,7 +18,7 @@ def test_a_missing_value_is_recomputed_just_before_it_is_read() -> None:
     assert plan.backward == ("b2", "f1", "b1", "b0")
 
 
-def test_nothing_kept_recomputes_the_whole_forward_at_once() -> None:
+def test_nothing_saved_recomputes_the_whole_forward_at_once() -> None:
     graph = chain(3)
     plan = schedule(graph, (), traced_order(graph))
     assert plan.backward == ("f0", "f1", "f2", "b2", "b1", "b0")
@@ -48,10 +48,10 @@ def test_a_weight_gradient_comes_before_the_input_gradient_that_autograd_asks_fo
 @settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 10**6), price=st.floats(1e-9, 1e-1))
 def test_every_scheduled_cut_can_run(seed: int, price: float) -> None:
-    asked = random_problem(seed, max_values=10)
-    saved = PricedCut(asked).saved(price)
-    for order in (traced_order(asked.graph), leaves_first(asked.graph)):
-        verify(asked, schedule(asked.graph, saved, order))
+    posed = random_problem(seed, max_values=10)
+    saved = saved_at(posed, price)
+    for order in (traced_order(posed.graph), leaves_first(posed.graph)):
+        verify(posed, schedule(posed.graph, saved, order))
 
 
 def test_an_output_of_the_backward_that_needs_no_tangent_is_made_too() -> None:

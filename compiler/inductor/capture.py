@@ -1,0 +1,104 @@
+"""Joint graphs of a model, one for each graph that Dynamo traces, without compiling a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+import torch._functorch.config as functorch_config
+from torch import fx
+from torch._dynamo.utils import counters
+from torch._inductor.compile_fx import compile_fx
+
+from autockpt.inductor.aot import Modules, torch_partition
+from autockpt.inductor.fake_step import FakeStep
+from autockpt.inductor.joint import JointModule
+from autockpt.inductor.partition_fn import PartitionFn
+from autockpt.inductor.scheduler import precision_patches
+
+Visit = Callable[[JointModule], None]
+_UNLIMITED = 10**6
+
+
+@dataclass(frozen=True)
+class GraphBreak:
+    reason: str
+    count: int
+
+
+def capture(model: Callable[..., Any], inputs: Sequence[Any]) -> list[JointModule]:
+    """The joint graphs of one forward. The model runs, operator by operator."""
+    found: list[JointModule] = []
+
+    def partition(joint: JointModule) -> Modules:
+        found.append(joint.copy())
+        return torch_partition(joint.module, (), **joint.arguments)
+
+    def backend(gm: fx.GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
+        patches = {"custom_partitioner_fn": PartitionFn(partition, None, gm, len(examples))}
+        with functorch_config.patch(enable_autograd_cache=False):
+            compiled = compile_fx(gm, list(examples), inner_compile=_interpret, config_patches=patches)
+        return cast(Callable[..., Any], compiled)
+
+    torch.compile(model, backend=backend)(*inputs)
+    return found
+
+
+def trace(step: FakeStep, visit: Visit) -> list[GraphBreak]:
+    """Call `visit` with every joint graph of a forward on fake tensors, while it can still be run dry.
+
+    Returns where Dynamo broke the graph, and why.
+    """
+    before = dict(counters["graph_break"])
+    # Code that is compiled already stays as it is, and learns no dynamic sizes from here.
+    alone = {
+        "automatic_dynamic_shapes": False,
+        "recompile_limit": _UNLIMITED,
+        "accumulated_recompile_limit": _UNLIMITED,
+    }
+    with step.mode, torch._dynamo.config.patch(alone):
+        torch.compile(step.forward, backend=_TracingBackend(visit))(*step.inputs, **step.named_inputs)
+    breaks = counters["graph_break"].items()
+    return [GraphBreak(str(why), count - before.get(why, 0)) for why, count in breaks if count > before.get(why, 0)]
+
+
+@dataclass
+class _TracingBackend:
+    visit: Visit
+    __name__: str = "autockpt offline"
+
+    def __call__(self, gm: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        def partition(joint: JointModule) -> Modules:
+            self.visit(joint)
+            raise _Visited
+
+        patches = {
+            **precision_patches(gm),
+            "custom_partitioner_fn": PartitionFn(partition, "autockpt offline", gm, len(inputs)),
+        }
+        try:
+            with functorch_config.patch(enable_autograd_cache=False):
+                compile_fx(gm, list(inputs), inner_compile=_without_gradient, config_patches=patches)
+        except _Visited:
+            pass
+        # The next graph needs this one's outputs, fake as they are.
+        return gm.forward
+
+
+class _Visited(Exception):
+    """The joint graph was visited; nothing that follows is needed."""
+
+
+def _without_gradient(*_: Any, **__: Any) -> Any:
+    """Inductor's inner compile is reached at once only by a graph that needs no gradient."""
+    raise _Visited
+
+
+def _interpret(gm: fx.GraphModule, _: Sequence[Any], **__: Any) -> Any:
+    def run(args: list[Any]) -> Any:
+        return fx.Interpreter(gm).boxed_run(args)
+
+    run._boxed_call = True  # type: ignore[attr-defined]  # tells AOTAutograd that args may be freed
+    return run

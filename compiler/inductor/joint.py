@@ -1,0 +1,173 @@
+"""One joint graph as AOTAutograd hands it to a partitioner, with all that the pipeline does to it.
+
+The pipeline (`partition/choose.py`) plans `graph`, writes plans as `modules`, and asks `dry_run` what Inductor's code
+for a pair of modules would allocate. It never touches fx or torch's private parts itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch._functorch.config as functorch_config
+from torch import fx
+from torch._functorch import partitioners
+
+from autockpt.inductor.aot import (
+    Modules,
+    copy_joint,
+    extract,
+    finish,
+    mutated_inputs,
+    mutations_returned,
+    saved_by,
+    tidy,
+    torch_partition,
+)
+from autockpt.inductor.dry_run import DryRun, dry_run_step
+from autockpt.inductor.patches import saved_value_choice
+from autockpt.inductor.real_arguments import RunnableCall, runnable_calls
+from autockpt.inductor.scheduler import InnerCompile, mark_planned, mark_torch_own
+from autockpt.passes.fx import read, reorder, unroll, verify_modules
+from autockpt.passes.graph import JointGraph
+from autockpt.passes.problem import Plan
+
+_TORCH_DEFAULTS = {
+    # Whatever the user set: torch's default choice, made on this rank alone, with no random operator recomputed.
+    "activation_memory_budget": 1.0,
+    "aggressive_recomputation": False,
+    "_sync_decision_cross_ranks": False,
+}
+
+
+@dataclass(frozen=True)
+class TorchPartition:
+    """What torch's own partitioner makes of a joint graph."""
+
+    modules: Modules
+    saved: frozenset[str]
+    seconds: float
+    """From the joint module to the two modules."""
+    planning_seconds: float
+    """Of these, to choose what is saved; the rest cleans up the graph and writes the modules."""
+
+
+@dataclass(frozen=True, eq=False)
+class JointModule:
+    module: fx.GraphModule
+    arguments: Mapping[str, Any]
+    """What AOTAutograd passes to a partitioner beside the module."""
+    traced: fx.GraphModule | None = None
+    """The graph that Dynamo captured; None where nothing is to be run dry."""
+    inputs: int = 0
+    """How many inputs that graph has."""
+    inner: InnerCompile = field(default_factory=lambda: InnerCompile(frozenset()))
+    _written: dict[Plan, Modules] = field(default_factory=dict, repr=False)
+
+    @property
+    def forward_outputs(self) -> int:
+        return int(self.arguments["num_fwd_outputs"])
+
+    @property
+    def parameters(self) -> tuple[int, ...]:
+        """Positions of parameters and buffers among the primals."""
+        return tuple(self.arguments.get("static_lifetime_input_indices") or ())
+
+    @cached_property
+    def _tidied(self) -> fx.GraphModule:
+        tidy(self.module)
+        return self.module
+
+    def tidy(self) -> None:
+        """Clean up the graph as torch does before it partitions; everything else here does it on first use."""
+        _ = self._tidied
+
+    @cached_property
+    def graph(self) -> JointGraph:
+        """The joint graph as the planners read it."""
+        joint = self._tidied
+        return read(joint, self.forward_outputs, self.parameters, mutated_inputs(joint))
+
+    @property
+    def runnable_calls(self) -> Callable[[str], RunnableCall]:
+        """For the name of a value, a call of its operator that can be timed."""
+        return runnable_calls(self._tidied)
+
+    def modules(self, plan: Plan) -> Modules:
+        """Forward and backward of a plan as AOTAutograd expects them, verified; each plan is written once."""
+        if plan not in self._written:
+            modules = split(self._tidied, plan, self.forward_outputs, self.parameters)
+            verify_modules(self._tidied, plan, *modules)
+            mark_planned(*modules)
+            self._written[plan] = modules
+        return self._written[plan]
+
+    def dry_run(self, modules: Modules) -> DryRun:
+        """Memory of the code that Inductor generates for these modules, run without kernels."""
+        if self.traced is None:
+            raise ValueError("a joint graph without its traced graph cannot be run dry")
+        return dry_run_step(
+            self.traced,
+            self.inputs,
+            self.inner,
+            modules,
+            self.forward_outputs,
+            mutations_returned(self._tidied),
+            self.parameters,
+        )
+
+    @cached_property
+    def torch_own(self) -> TorchPartition:
+        """torch's default partition, marked so that Inductor lowers it as it would without us."""
+        found = self.torch_partition(**_TORCH_DEFAULTS)
+        # As ordinary modules: a lazy one and a copy of it have different keys in Inductor's cache.
+        forward, backward = (fx.GraphModule(module, module.graph) for module in found.modules)
+        mark_torch_own(forward, backward)
+        return TorchPartition((forward, backward), found.saved, found.seconds, found.planning_seconds)
+
+    def torch_partition(self, **settings: Any) -> TorchPartition:
+        """torch's partition under these settings of `torch._functorch.config`, timed."""
+        joint = copy_joint(self._tidied)
+        watch = _Stopwatch(partitioners.choose_saved_values_set)
+        started = time.perf_counter()
+        with functorch_config.patch(settings), saved_value_choice(watch):
+            modules = torch_partition(joint, (), **self.arguments)
+        seconds = time.perf_counter() - started
+        return TorchPartition(modules, saved_by(self._tidied, modules), seconds, watch.seconds)
+
+    def fallback(self) -> Modules:
+        """torch's own partition under the user's settings, of a joint graph that we could not plan."""
+        return torch_partition(self.module, (), **self.arguments)
+
+    def copy(self) -> JointModule:
+        """The same joint graph for another pipeline: the module is copied, nothing can be run dry."""
+        return JointModule(copy_joint(self._tidied), self.arguments)
+
+
+def split(joint: fx.GraphModule, plan: Plan, forward_outputs: int, parameters: Sequence[int]) -> Modules:
+    """The two modules of a plan, as AOTAutograd expects them."""
+    joint, sequence = unroll(joint, plan, forward_outputs)
+    placeholders = [node for node in joint.graph.nodes if node.op == "placeholder"]
+    primals = [node for node in placeholders if "primals" in str(node.target)]
+    static = [primals[position] for position in parameters if position < len(primals)]
+    saved = [node for node in joint.graph.nodes if node.name in plan.saved]
+    forward, backward = extract(joint, [*primals, *saved], forward_outputs, static)
+    return finish(forward, reorder(backward, sequence))
+
+
+@dataclass
+class _Stopwatch:
+    """A function that adds up the seconds of its calls."""
+
+    function: Any
+    seconds: float = 0.0
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        started = time.perf_counter()
+        try:
+            return self.function(*arguments, **named)
+        finally:
+            self.seconds += time.perf_counter() - started

@@ -1,0 +1,196 @@
+"""The pipeline from a joint graph to a plan: read, plan, compare with torch's own partition, refine by dry runs.
+
+`torch.compile`, `analyze`, `verify` and `bench` all call `choose`, so that what an analysis says is what training does.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from autockpt.errors import PlanError
+from autockpt.inductor import DryRun, JointModule, Modules
+from autockpt.machine import GraphTimings, TimingCache, time_graph
+from autockpt.passes.forecast import TORCH_PARTITION, Candidate
+from autockpt.passes.fx import UnwritablePlan
+from autockpt.passes.planners import (
+    CompiledPeak,
+    Decision,
+    DryRunFailed,
+    check_fixed,
+    decide,
+    decide_fixed,
+    is_hopeless,
+    refine,
+)
+from autockpt.passes.problem import UNCHECKED_MARGIN, BrokenPlan, Lowering, Outcome, Plan, Setup, savable_set
+from autockpt.plans import PlanFile
+from autockpt.units import Progress
+
+log = logging.getLogger("autockpt")
+_LEAST_SHARE = 0.75
+"""Share of the fastest plan's peak below which torch's own partition never fits, and is not computed."""
+_FORECAST_ERROR = 1.02
+"""Multiple of the budget up to which a forecast of torch's own partition is worth a dry run."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """How to choose a plan for a joint graph."""
+
+    setup: Setup
+    dry_run: bool = True
+    """Whether to run the generated code dry before a plan is taken."""
+    believe_forecast: bool = False
+    """Without dry runs: take torch's own partition on its forecast alone. Only where nothing will run."""
+    plan: PlanFile | None = None
+    """Use this plan instead of planning."""
+    cost: str = "profile"
+    timings: Path | None = None
+    """The folder of measured operator times; needed where `cost` measures any."""
+    progress: Progress = field(default=lambda _: None, repr=False)
+
+
+@dataclass(frozen=True)
+class DryRunRecord:
+    plan: Plan
+    is_torch_own: bool
+    result: DryRun
+    seconds: float
+    """To generate the code and to run it dry."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    decision: Decision
+    timings: GraphTimings = field(default_factory=GraphTimings)
+    dry_runs: tuple[DryRunRecord, ...] = ()
+    """All of them, in order, also of plans that were not taken."""
+    failure: str = ""
+    """Why no plan could be run dry."""
+
+    @property
+    def is_torch_own(self) -> bool:
+        return self.decision.candidate.method == TORCH_PARTITION
+
+    @property
+    def dry_run(self) -> DryRun | None:
+        """Of the partition that was chosen."""
+        return next((run.result for run in self.dry_runs if self._is_taken(run)), None)
+
+    @property
+    def rejected_seconds(self) -> float:
+        """Spent on dry runs of other partitions: the code of the chosen one is found in Inductor's cache."""
+        return sum(run.seconds for run in self.dry_runs if not self._is_taken(run))
+
+    def _is_taken(self, run: DryRunRecord) -> bool:
+        return run.plan == self.decision.plan and run.is_torch_own == self.is_torch_own
+
+    def modules(self, joint: JointModule) -> Modules:
+        """Forward and backward of the chosen partition."""
+        return joint.torch_own.modules if self.is_torch_own else joint.modules(self.decision.plan)
+
+
+def choose(joint: JointModule, request: Request) -> Choice:
+    """The fastest plan for the budget; torch's own partition where that fits and is faster."""
+    return _Pipeline(joint, request).run()
+
+
+class _Pipeline:
+    """The state of one call of `choose`: dry runs so far, and why they failed."""
+
+    def __init__(self, joint: JointModule, request: Request) -> None:
+        self._joint, self._request, self._setup = joint, request, request.setup
+        self._records: list[DryRunRecord] = []
+        self._failure = ""
+
+    def run(self) -> Choice:
+        self._request.progress("reading the graph")
+        timings = self._time()
+        self._request.progress("planning")
+        decision = self._decide(self._setup, timings)
+        if not is_hopeless(decision):
+            decision = self._with_torch_own(decision)
+            if self._request.dry_run and decision.candidate.method != TORCH_PARTITION:
+                decision = self._refined(decision, timings)
+        return Choice(decision, timings, tuple(self._records), self._failure)
+
+    def _time(self) -> GraphTimings:
+        if self._request.timings is None:
+            return GraphTimings()
+        cache = TimingCache(self._request.timings)
+        return time_graph(self._joint.runnable_calls, self._joint.graph, self._setup, self._request.cost, cache)
+
+    def _decide(self, setup: Setup, timings: GraphTimings) -> Decision:
+        graph = self._joint.graph
+        if self._request.plan is None:
+            return decide(graph, setup, timings.seconds)
+        try:
+            return decide_fixed(graph, self._request.plan.for_graph(graph), setup, timings.seconds)
+        except BrokenPlan as broken:
+            raise unusable(broken) from broken
+
+    def _with_torch_own(self, decision: Decision) -> Decision:
+        """The decision for torch's own partition, if it fits the budget and no plan is faster; else as it was."""
+        if not self._considers_torch_own(decision):
+            return decision
+        self._request.progress("torch's own partition")
+        try:
+            candidate = torch_candidate(self._joint, decision)
+            limit_bytes = decision.budget_bytes * (_FORECAST_ERROR if self._request.dry_run else 1.0)
+            if candidate.peak_bytes > limit_bytes or candidate.seconds > decision.candidate.seconds:
+                return decision
+            if not self._request.dry_run:
+                return replace(decision, candidate=candidate)
+            compiled = self._compiled_peak(candidate, self._joint.torch_own.modules)
+        except Exception as error:
+            log.warning("torch's own partition could not be run dry: %s: %s", type(error).__name__, error)
+            log.debug("", exc_info=True)
+            return decision
+        if compiled.needed_bytes > decision.budget_bytes:
+            return replace(decision, dry_runs=(compiled,))
+        return decision.with_candidate(candidate, decision.budget_bytes, (compiled,))
+
+    def _considers_torch_own(self, decision: Decision) -> bool:
+        if self._request.plan or self._setup.planner != "auto" or self._setup.lowering is not Lowering.INDUCTOR:
+            return False
+        if decision.outcome is Outcome.OVER_BUDGET or not (self._request.dry_run or self._request.believe_forecast):
+            return False
+        return decision.budget_bytes >= _LEAST_SHARE * decision.frontier.fastest.peak_bytes
+
+    def _refined(self, decision: Decision, timings: GraphTimings) -> Decision:
+        """The decision after dry runs; planned with a wider margin where none is possible."""
+
+        def dry_run(candidate: Candidate) -> CompiledPeak:
+            return self._compiled_peak(candidate, self._joint.modules(candidate.plan))
+
+        check = refine if self._request.plan is None else check_fixed
+        try:
+            return check(decision, self._setup.budget, dry_run)
+        except DryRunFailed as failed:
+            self._failure = f"{type(failed.__cause__).__name__}: {failed.__cause__}"
+            log.warning("the generated code could not be run dry, the budget rests on a forecast: %s", self._failure)
+            log.debug("", exc_info=True)
+            return self._decide(replace(self._setup, margin=UNCHECKED_MARGIN), timings)
+
+    def _compiled_peak(self, candidate: Candidate, modules: Modules) -> CompiledPeak:
+        self._request.progress("generating code, to count what it allocates")
+        started = time.perf_counter()
+        result = self._joint.dry_run(modules)
+        seconds = time.perf_counter() - started
+        self._records.append(DryRunRecord(candidate.plan, candidate.method == TORCH_PARTITION, result, seconds))
+        return CompiledPeak(candidate, result.peak_bytes + self._joint.graph.graph_input_bytes)
+
+
+def torch_candidate(joint: JointModule, decision: Decision) -> Candidate:
+    """torch's own partition as a candidate: the plan of ours that saves the same values, priced with free fusion."""
+    evaluator = decision.frontier.space.evaluator
+    return evaluator.saving(savable_set(decision.problem, joint.torch_own.saved), TORCH_PARTITION)
+
+
+def unusable(error: Exception) -> PlanError:
+    """The error where a plan from a file fails: running another partition is not what the user asked for."""
+    ours = isinstance(error, BrokenPlan | UnwritablePlan)
+    return PlanError(f"the plan cannot be used: {error if ours else f'{type(error).__name__}: {error}'}")
