@@ -1,4 +1,4 @@
-"""Where these tests can run, the processes that they share, and their closing lines."""
+"""Skips these tests where they cannot run; starts the processes that they share; prints a summary."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _JOBS = pytest.StashKey[Jobs]()
 
 
 def why_not() -> str:
-    """Empty where nothing is missing. The tests reach into both libraries, and are of these versions."""
+    """Why these tests cannot run here; empty if they can. They use internals of torch and Triton of these versions."""
     try:
         triton = version("triton")
     except PackageNotFoundError:
@@ -38,10 +38,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def jobs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
-    """Those that the selected tests name, all started at once."""
+    """The jobs of the selected tests, all started at once."""
     named = (getattr(item, "callspec", None) for item in request.session.items)
-    asked = {str(spec.params["job"]) for spec in named if spec is not None and "job" in spec.params}
-    started = Jobs(asked, tmp_path_factory.mktemp("gpu_lowering"))
+    selected = {str(spec.params["job"]) for spec in named if spec is not None and "job" in spec.params}
+    started = Jobs(selected, tmp_path_factory.mktemp("gpu_lowering"))
     request.config.stash[_JOBS] = started
     yield started
     started.close()
@@ -55,6 +55,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     ran = [result for name, result in done.items() if name in RUNS]
     launches = sum(len(facts["launched"]) for result in ran for facts in result)
     compiled = [f"{len(done[name])} for {name}" for name in CUBINS if name in done]
-    terminalreporter.section("kernels written for a GPU")
+    terminalreporter.section("kernels generated for a GPU")
     terminalreporter.line(f"ran in Triton's interpreter: {len(kernels(ran))} kernels, {launches} launches")
     terminalreporter.line(f"compiled to binaries: {', '.join(compiled) or 'none'}")

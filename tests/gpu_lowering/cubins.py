@@ -1,4 +1,4 @@
-"""The sources that ran in the interpreter, compiled for GPUs by the compiler and the assembler that Triton ships."""
+"""Compile the kernels that ran in the interpreter to GPU binaries, with Triton's own compiler and assembler."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from autockpt.inductor.fake_triton import fake_triton_driver
 
 _TOOL = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
 _MACHINE = slice(18, 20)
-"""Where an ELF file says what it is for."""
+"""Bytes of an ELF header with the machine that the file is for."""
 GPUS = {80: "a100-80gb", 90: "h100-sxm"}
 
 
 def compile_all(sources: str, architecture: int) -> list[dict[str, Any]]:
-    """Every kernel in a file of sources, as it would be launched first."""
+    """Every kernel in a file of sources, compiled with its first configuration."""
     gpu = gpu_properties(GPUS[architecture])[0]
-    # Each source asks for the driver of the GPU that is here.
+    # Each source activates the driver of a real GPU.
     with fake_triton_driver(gpu), patch.object(triton_helpers, "set_driver_to_gpu", lambda: None):
         wanted = json.loads(Path(sources).read_text()).items()
         return [{"digest": digest} | _compile(name, source, architecture) for digest, (name, source) in wanted]
@@ -55,7 +55,7 @@ def _compile(name: str, source: str, architecture: int) -> dict[str, Any]:
 
 
 def _usage(binary: bytes) -> dict[str, int]:
-    """Registers, and bytes that did not fit into them."""
+    """Registers, and bytes of local memory: spilled registers."""
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(binary)
         file.flush()

@@ -1,4 +1,4 @@
-"""Triton's interpreter, completed: CUDA's own library, bfloat16 that rounds, poisoned memory, a record of launches."""
+"""Triton's interpreter with libdevice, correct rounding of bfloat16, poisoned memory and a record of launches."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, interpr
 
 _OTHER_NAMES = {"nearbyint": torch.round, "fast_tanhf": torch.tanh, "pow": torch.pow, "rint": torch.round}
 _POISON = 1
-"""In the place of NaN, for what has none; as an index it stays inside."""
+"""Poison of integers, which have no NaN; a valid index."""
 
 
 @dataclass
 class Launches:
-    """Every kernel that a step launches, by name, in order; one of them may be left out."""
+    """Names of the kernels that a step launches, in order; one launch may be left out."""
 
     names: list[str] = field(default_factory=list)
     left_out: int | None = None
@@ -39,18 +39,18 @@ class Launches:
 
 @contextmanager
 def interpreted() -> Iterator[Launches]:
-    """Code that was written for CUDA runs on the CPU's memory."""
+    """Code generated for CUDA runs in the interpreter, on memory of the CPU."""
     launches = Launches()
     run = CachingAutotuner.run
 
     def recorded(self: Any, *args: Any, **kwargs: Any) -> Any:
         return None if launches.skips(self.fn.__name__) else run(self, *args, **kwargs)
 
-    # As Inductor compiles them: without checks of every sum of integers.
+    # As Inductor compiles kernels: without overflow checks of integers.
     options = replace(interpreter_builder.options, sanitize_overflow=False)
     functions = {name: _lifted(function) for name, function in _library().items()}
     with (
-        _spoken(),
+        _language_patched_once(),
         patch.object(CachingAutotuner, "run", recorded),
         patch.multiple(libdevice, **functions),
         patch.object(InterpreterBuilder, "cast_impl", _rounding(InterpreterBuilder.cast_impl)),
@@ -61,8 +61,8 @@ def interpreted() -> Iterator[Launches]:
 
 
 @contextmanager
-def _spoken() -> Iterator[None]:
-    """The language interpreted all along: it would be patched anew for every function that a kernel calls."""
+def _language_patched_once() -> Iterator[None]:
+    """Patch Triton's language once for all kernels; the interpreter does so for every function that a kernel calls."""
     whole = SimpleNamespace(__globals__={"language": tl, "core": tl.core})
     scope = interpreter._patch_lang(whole)
     try:
@@ -73,13 +73,13 @@ def _spoken() -> Iterator[None]:
 
 
 def poisoned(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
-    """What is read before it is written to shows in every result that depends on it."""
+    """Uninitialized memory is NaN, so that a read before a write shows in every result that depends on it."""
     tensor = torch.empty_strided(size, stride, dtype=dtype)
     return tensor.fill_(float("nan") if dtype.is_floating_point else _POISON)
 
 
 def _rounding(cast: Callable[..., Any]) -> Callable[..., Any]:
-    """The interpreter cuts the last bits off a bfloat16, and takes an integer for its bits; hardware rounds to even."""
+    """The interpreter truncates to bfloat16 and reinterprets integers; hardware rounds to even and converts."""
 
     def rounded(self: Any, source: Any, wanted: Any) -> Any:
         if wanted.scalar == tl.bfloat16 != source.dtype.scalar:
@@ -91,21 +91,21 @@ def _rounding(cast: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _library() -> dict[str, Callable[..., torch.Tensor]]:
-    """libdevice's functions are empty in the interpreter; torch has most of them under the same name."""
+    """Functions of libdevice, which are empty in the interpreter: torch has most of them under the same name."""
     names = [name for name in vars(libdevice) if not name.startswith("_")]
     same = {name: getattr(torch, name) for name in names if hasattr(torch, name)}
     return same | {name: function for name, function in _OTHER_NAMES.items() if name in names}
 
 
 def _lifted(function: Callable[..., torch.Tensor]) -> Callable[..., Any]:
-    """A function of torch's tensors as one of the interpreter's."""
+    """A function of torch tensors as a function of the interpreter's tensors."""
 
     def call(*args: Any) -> Any:
         first = next(argument for argument in args if isinstance(argument, tl.tensor))
         result = function(*map(_as_torch, args))
         if result.dtype != torch.bool:
             return tl.tensor(TensorHandle(result.numpy(), first.type.scalar), first.type)
-        # CUDA has no truth values: these functions return integers.
+        # These functions return integers in libdevice.
         handle = TensorHandle(result.to(torch.int32).numpy(), tl.int32)
         return tl.tensor(handle, tl.block_type(tl.int32, first.type.shape) if first.type.is_block() else tl.int32)
 

@@ -1,4 +1,4 @@
-"""The proofs that are asked for, started together on all cores, each in a process and with caches of its own."""
+"""Jobs that the selected tests need, started together on all cores, each in a subprocess with caches of its own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECONDS = 170
 @dataclass(frozen=True)
 class Job:
     proof: str
-    """Module and function."""
+    """Module and function, as `module.function`."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     compiles: Sequence[str] = ()
     """Names of jobs whose kernels are its argument `sources`."""
@@ -32,7 +32,7 @@ IN_USE = {
     "auto": {"free": 500 * MIB, "reserved": 130 * MIB, "allocated": 100 * MIB},
     "80%": {"free": 5000 * MIB, "reserved": 476 * MIB, "allocated": 100 * MIB},
 }
-"""Of a device with 24 GiB, so that a transformer's step must compute something again."""
+"""Of a device with 24 GiB: so little is left that the step of a transformer must recompute something."""
 
 
 def _run(model: str, dtype: str) -> Job:
@@ -53,24 +53,24 @@ JOBS = {
     "llama": Job("peaks.llama", {"budgets": (0.0, 1.0)}),
     **RUNS,
     "blocks": Job("peaks.blocks", {"models": _WEIGHED, "budgets": BUDGETS}),
-    "draw again": Job("proofs.draw_again", {"budget": 0.0}),
+    "recomputed masks": Job("proofs.recomputed_masks", {"budget": 0.0}),
     "cudagraphs": Job("peaks.cudagraphs", {"models": ("transformer", "convolution"), "mode": "reduce-overhead"}),
     "memory in use": Job("peaks.memory_in_use", {"profile": "l4", "states": IN_USE}),
     **CUBINS,
 }
-"""The longest first; those that wait for others last, or all might wait."""
+"""The longest first. Jobs that wait for others are last, so that they do not occupy all workers."""
 
 
 def kernels(results: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, list[str]]:
-    """Name and source by digest, of all that ran."""
+    """Name and source of all kernels that ran, by digest of the source."""
     return {digest: named for result in results for facts in result for digest, named in facts["sources"].items()}
 
 
 class Jobs:
-    def __init__(self, asked: set[str], folder: Path) -> None:
+    def __init__(self, selected: set[str], folder: Path) -> None:
         self._folder = folder
         self._pool = ThreadPoolExecutor(os.cpu_count())
-        needed = asked | {name for job in asked for name in JOBS[job].compiles}
+        needed = selected | {name for job in selected for name in JOBS[job].compiles}
         self._futures: dict[str, Future[Any]] = {}
         for name in (name for name in JOBS if name in needed):
             self._futures[name] = self._pool.submit(self._run, name)
@@ -96,12 +96,12 @@ class Jobs:
 
 
 def _worker(proof: str, arguments: Mapping[str, Any], folder: Path) -> Any:
-    given, result = folder / "arguments.json", folder / "result.json"
-    given.write_text(json.dumps(arguments))
+    arguments_file, result = folder / "arguments.json", folder / "result.json"
+    arguments_file.write_text(json.dumps(arguments))
     caches = {name: str(folder / name.lower()) for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")}
     path = os.pathsep.join([str(ROOT / "tests"), str(ROOT / "examples"), *filter(None, [os.environ.get("PYTHONPATH")])])
     finished = subprocess.run(
-        [sys.executable, "-m", "gpu_lowering.worker", proof, str(given), str(result)],
+        [sys.executable, "-m", "gpu_lowering.worker", proof, str(arguments_file), str(result)],
         env=os.environ | caches | {"PYTHONPATH": path},
         capture_output=True,
         text=True,

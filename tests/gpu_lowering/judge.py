@@ -1,4 +1,4 @@
-"""Is it right? Results beside those of the same model in float64, and how far eager is from these."""
+"""Errors of a step's results: their distance from the same model in float64, compared with eager mode's."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gpu_lowering.vendor import Vendor
 from torch import Tensor, nn
 
 SLACK, SLACK_OF_WORST = 3.0, 1.5
-"""So many times eager's error is as close as eager, for each result and for the worst: sums have another order."""
-FLOOR = {torch.float32: 2e-7, torch.bfloat16: 1e-3}
-"""Where eager happens to be exact, so much is close."""
+"""Accepted multiples of eager mode's error, for each result and for the worst: sums have another order."""
+ABSOLUTE = {torch.float32: 2e-7, torch.bfloat16: 1e-3}
+"""Accepted errors where eager mode happens to be exact."""
 Step = Callable[[], tuple[Tensor, ...]]
 
 
 class Judge:
-    """Of one model and one input."""
+    """Compares steps of one model on one input."""
 
     def __init__(self, model: nn.Module, x: Tensor) -> None:
         self._model, self._x = model, x
@@ -26,7 +26,7 @@ class Judge:
         self._state = copy.deepcopy(model.state_dict())
 
     def errors(self, step: Step) -> tuple[list[float], list[float], list[float]]:
-        """Of one step, of eager, and the share of elements that each mask of the step lets through."""
+        """Errors of a step and of eager mode, and the share of elements that each dropout mask of the step keeps."""
         with Vendor():
             found, outputs = self._results(self._model, self._x, step)
         masks = [output != 0 for output in outputs[1:]]
@@ -42,17 +42,17 @@ class Judge:
         return self.is_close(found, eager) and all(abs(share - DROPPED) < 0.1 for share in shares)
 
     def is_close(self, found: list[float], eager: list[float]) -> bool:
-        """NaN is close to nothing."""
-        floor = FLOOR[self._x.dtype]
-        each = all(one <= SLACK * other + floor for one, other in zip(found, eager, strict=True))
-        return each and max(found) <= SLACK_OF_WORST * max(eager) + floor
+        """Whether the errors are within the slack of eager mode's; NaN never is."""
+        absolute = ABSOLUTE[self._x.dtype]
+        each = all(one <= SLACK * other + absolute for one, other in zip(found, eager, strict=True))
+        return each and max(found) <= SLACK_OF_WORST * max(eager) + absolute
 
     def _eager(self, dtype: torch.dtype, masks: Masks) -> list[Tensor]:
         model, x = copy.deepcopy(self._model).to(dtype), self._x.detach().to(dtype).requires_grad_()
         return self._results(model, x, lambda: model(x, masks))[0]
 
     def _results(self, model: nn.Module, x: Tensor, step: Step) -> tuple[list[Tensor], tuple[Tensor, ...]]:
-        """Output, gradients and what the step wrote to; and all that it returned."""
+        """Output, gradients and buffers after one step; and all that the step returned."""
         model.load_state_dict(self._state)
         model.zero_grad()
         x.grad = None

@@ -1,4 +1,4 @@
-"""Lower a model for a GPU that is not here, through torch.compile, and call what comes out with the CPU's tensors."""
+"""Lower a model for a fake GPU through torch.compile, and call the generated code with tensors of the CPU."""
 
 from __future__ import annotations
 
@@ -31,49 +31,52 @@ _KERNEL = re.compile(r"async_compile\.triton\('(\w+)', '''(.*?)'''", re.DOTALL)
 
 @contextmanager
 def gpu(name: str = "h100-sxm") -> Iterator[torch.device]:
-    """A device to lower for; forward and backward are lowered together, for no backward may ever run."""
+    """A fake GPU. The backward is lowered with the forward, not when it first runs: here it may never run."""
     profile = load_profile(name)
     with (
-        fake_cuda_device(profile, cache_folder()) as place,
+        fake_cuda_device(profile, cache_folder()) as traced,
         fake_triton_driver(gpu_properties(profile.name)[0]),
         functorch_config.patch(force_non_lazy_backward_lowering=True),
     ):
-        assert place.device.type == "cuda", place.approximations
-        yield place.device
+        assert traced.device.type == "cuda", traced.approximations
+        yield traced.device
 
 
 @dataclass
-class Lowered:
-    """The code of both passes, ready to be called."""
+class LoweredStep:
+    """Generated code of forward and backward, ready to be called."""
 
     compiled: Callable[..., Any]
     arguments: tuple[Any, ...]
-    """As Dynamo passed them: fake tensors, each of which stands for one of the CPU's."""
+    """The fake tensors that Dynamo passed."""
     wrappers: list[str]
     decision: autockpt.GraphDecision | None
     found_in_cache: int
-    """Wrappers that a look at the plan had lowered before."""
+    """Wrappers that a dry run had generated before."""
     real: dict[int, Tensor] = field(default_factory=dict)
+    """The CPU tensor for each fake one, by its `id`."""
 
     def __call__(self) -> tuple[Tensor, ...]:
         return tuple(self.compiled(*(self.real[id(argument)] for argument in self.arguments)))
 
     @property
     def calls(self) -> int:
-        """Of kernels, written in the two wrappers."""
+        """Launches of kernels in the source of the two wrappers."""
         return sum(len(_CALL.findall(wrapper)) for wrapper in self.wrappers)
 
     @property
     def kernels(self) -> dict[str, str]:
-        """Source by name and pass."""
+        """Source of each kernel, by number of the pass and name."""
         found = (
             (number, kernel) for number, wrapper in enumerate(self.wrappers) for kernel in _KERNEL.findall(wrapper)
         )
         return {f"{number} {name}": source for number, (name, source) in found}
 
 
-def lower(model: nn.Module, inputs: tuple[Tensor, ...], device: torch.device, backend: str, options: Any) -> Lowered:
-    """Of a model that is here: called, its own parameters and inputs are used."""
+def lower(
+    model: nn.Module, inputs: tuple[Tensor, ...], device: torch.device, backend: str, options: Any
+) -> LoweredStep:
+    """The step of a real model; when it is called, it uses the parameters of the model and these inputs."""
     step = from_model(model, inputs, {}, device)
     lowered = lower_fake(step, backend, options)
     assert isinstance(step.forward, nn.Module)
@@ -82,12 +85,13 @@ def lower(model: nn.Module, inputs: tuple[Tensor, ...], device: torch.device, ba
     return lowered
 
 
-def lower_fake(step: FakeStep, backend: str, options: Any) -> Lowered:
+def lower_fake(step: FakeStep, backend: str, options: Any) -> LoweredStep:
+    """The step of a fake model, which can be counted and not called."""
     caught: list[tuple[Any, tuple[Any, ...]]] = []
 
     def catch(gm: Any, examples: Any) -> Callable[..., Any]:
-        given = {} if options is None else {"options": options}
-        compiled = lookup_backend(backend)(gm, examples, **given)
+        arguments = {} if options is None else {"options": options}
+        compiled = lookup_backend(backend)(gm, examples, **arguments)
 
         def call(*arguments: Any) -> Any:
             caught.append((compiled, arguments))
@@ -103,16 +107,16 @@ def lower_fake(step: FakeStep, backend: str, options: Any) -> Lowered:
     ((compiled, arguments),) = caught
     made = autockpt.decisions()[before:]
     found = counters["inductor"]["fxgraph_cache_hit"]
-    return Lowered(compiled, arguments, wrappers, made[0] if made else None, found)
+    return LoweredStep(compiled, arguments, wrappers, made[0] if made else None, found)
 
 
 class _Caught(Exception):
-    """The step is compiled; with fake tensors it shall not run."""
+    """Raised instead of running a compiled step on fake tensors."""
 
 
 @contextmanager
 def _recorded() -> Iterator[list[str]]:
-    """The wrappers that are loaded to be run; those that are only looked at never come here."""
+    """Sources of the wrappers that are loaded to run. A dry run loads its wrappers without this function."""
     wrappers: list[str] = []
     load = PyCodeCache.load_by_key_path
 

@@ -1,4 +1,4 @@
-"""Three blocks: small ones for an interpreter that runs every program of a kernel in Python, large ones to weigh."""
+"""Three blocks: small ones to run in Triton's interpreter, large ones to count their memory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Transformer(nn.Module):
 
 
 class Convolution(nn.Module):
-    """Two convolutions with their batch norms, which write their statistics in the step, and a way around them."""
+    """Two convolutions with batch norms, which update their statistics in the step, and a residual connection."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -44,10 +44,9 @@ class Convolution(nn.Module):
 
 
 class Dropout(nn.Module):
-    """What is dropped is also returned, so that each mask can be read off: nothing else in it is ever zero.
+    """Returns the results of its dropouts too: they are zero exactly where the mask is, so each mask is visible.
 
-    Its biases have sums over all rows for gradients, so that a mask that is drawn again is drawn by a kernel of
-    another shape than the first.
+    The gradients of its biases are sums over all rows, so that a recomputed mask is drawn by a kernel of another shape.
     """
 
     def __init__(self, width: int) -> None:
@@ -62,7 +61,7 @@ class Dropout(nn.Module):
 
 
 def drop(x: Tensor, mask: Tensor | None) -> Tensor:
-    """By chance, or what a mask says."""
+    """Random dropout, or dropout by a mask."""
     return F.dropout(x, DROPPED) if mask is None else x * mask / (1 - DROPPED)
 
 

@@ -1,4 +1,4 @@
-"""What a GPU's memory would hold: blocks of a real size and two layers of a Llama, lowered and run dry."""
+"""Compiled peaks on a fake GPU: blocks of a real size and two layers of a Llama."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Facts = dict[str, Any]
 
 
 def blocks(models: Mapping[str, Sequence[str]], budgets: Sequence[float]) -> list[Facts]:
-    """Each model in each of its types."""
+    """Each model in each of its dtypes, at each budget."""
     with gpu() as device:
         found = []
         for name, dtype in ((name, dtype) for name, dtypes in models.items() for dtype in dtypes):
@@ -31,32 +31,32 @@ def blocks(models: Mapping[str, Sequence[str]], budgets: Sequence[float]) -> lis
 
 
 def llama(budgets: Sequence[float]) -> list[Facts]:
-    """Two layers by their published shapes, sequence 4096."""
+    """Two layers of the published shapes, sequence 4096."""
     with gpu() as device:
         step = from_factory(llama3_8b, {"layers": 2, "seq": 4096}, device)
         return [_lowered(step, {"memory_budget": budget}) for budget in budgets]
 
 
 def cudagraphs(models: Sequence[str], mode: str) -> list[Facts]:
-    """Lowered to be recorded; only a GPU can record."""
+    """Steps lowered for CUDA graphs, which only a real GPU can record."""
     with gpu() as device:
         steps = [from_factory(LARGE[name], {}, device) for name in models]
         return [_lowered(step, {"memory_budget": 0.5, "mode": mode}) for step in steps]
 
 
 def memory_in_use(profile: str, states: Mapping[str, Mapping[str, int]]) -> dict[str, Facts]:
-    """A device that is mocked: by budget, what is free, and what torch holds of it and uses of that."""
+    """A step at each budget (the keys of `states`), on a device with these bytes free, reserved and allocated."""
     with gpu(profile) as device:
         return {budget: _within(budget, device, **state) for budget, state in states.items()}
 
 
 def _within(budget: str, device: torch.device, free: int, reserved: int, allocated: int) -> Facts:
-    answers: dict[str, Callable[..., Any]] = {
+    results: dict[str, Callable[..., Any]] = {
         "mem_get_info": lambda *_: (free, total_bytes(device)),
         "memory_reserved": lambda *_: reserved,
         "memory_allocated": lambda *_: allocated,
     }
-    with patch.multiple(torch.cuda, **answers):
+    with patch.multiple(torch.cuda, **results):
         return _lowered(from_factory(LARGE["transformer"], {}, device), {"memory_budget": budget})
 
 
@@ -76,13 +76,12 @@ def _lowered(step: FakeStep, options: Mapping[str, Any]) -> Facts:
         "compiled_bytes": decision.compiled_bytes,
         "reserved_bytes": decision.lowered.reserved_bytes if decision.lowered else 0,
         "recompute_share": decision.forecast.recompute_share,
-        "looks": len(decision.decision.looks),
         "saved of attention": _saved_of_attention(decision),
     }
 
 
 def _saved_of_attention(decision: GraphDecision) -> list[int]:
-    """Bytes of the results of attention that cross into the backward, the smallest first."""
+    """Bytes of the results of attention that are saved, the smallest first."""
     graph = decision.decision.problem.graph
     parts = (graph.by_name[name] for name in decision.decision.plan.saved if graph.by_name[name].kind is Kind.PART)
     made = (part for part in parts if "attention" in graph.by_name[part.inputs[0]].operator)

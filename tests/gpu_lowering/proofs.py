@@ -1,4 +1,4 @@
-"""What is shown of code written for a GPU by running it here. Each proof has a process of its own."""
+"""Run code that was generated for a GPU in Triton's interpreter, and judge its results. One subprocess a proof."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ import torch._functorch.config as functorch_config
 import torch._inductor.config as inductor_config
 from gpu_lowering.interpreter import Launches, interpreted
 from gpu_lowering.judge import Judge
-from gpu_lowering.lowering import Lowered, gpu, lower
+from gpu_lowering.lowering import LoweredStep, gpu, lower
 from gpu_lowering.models import SMALL
 from torch._inductor.codegen.triton import TritonOverrides
 
-from autockpt.passes.problem import must_save as pins
+from autockpt.passes.problem import must_save
 
 _DEVICE = re.compile(r"DeviceProperties\(type='(\w+)'")
 Facts = dict[str, Any]
 
 
 def run(model: str, dtype: str, budgets: Sequence[float], controlled: Sequence[float] = ()) -> list[Facts]:
-    """One block, lowered within each budget and run; in controlled ones also without each of its launches in turn."""
+    """One block, lowered at each budget and run; at `controlled` budgets also with each single launch left out."""
     with _stage() as (device, launches):
         found = []
         for budget in budgets:
@@ -37,8 +37,8 @@ def run(model: str, dtype: str, budgets: Sequence[float], controlled: Sequence[f
     return found
 
 
-def _missed(judge: Judge, lowered: Lowered, launches: Launches) -> list[str]:
-    """The launches that can be left out and nobody notices."""
+def _missed(judge: Judge, lowered: LoweredStep, launches: Launches) -> list[str]:
+    """Launches without which the results are still right."""
     missed = []
     for number, name in enumerate(list(launches.names)):
         launches.restart(left_out=number)
@@ -47,15 +47,19 @@ def _missed(judge: Judge, lowered: Lowered, launches: Launches) -> list[str]:
     return missed
 
 
-def draw_again(budget: float) -> dict[str, Facts]:
-    """Masks that are drawn twice: by a planner of ours without its rule, with care, and by torch's own budget."""
-    careless = [rule for rule in pins._RULES if rule is not pins.seeded]
+def recomputed_masks(budget: float) -> dict[str, Facts]:
+    """Dropout masks that the backward recomputes, because the planner's rule for random values is removed.
+
+    `careless`: from the same seed; `careful`: and with equal random generators in both kernels; `torch`: by torch's own
+    `activation_memory_budget`.
+    """
+    without_rule = tuple(rule for rule in must_save.RULES if rule is not must_save.seeded)
     options = {"memory_budget": budget}
     alike = patch.object(TritonOverrides, "_can_use_4x_random", staticmethod(lambda: False))
     with _stage() as (device, launches):
-        with patch.object(pins, "_RULES", careless):
+        with patch.object(must_save, "RULES", without_rule):
             found = {"careless": _run(*_lowered("dropout", torch.float32, options, device), launches)}
-            # What is patched is in no cache's key.
+            # Inductor's caches do not hash what is patched here.
             with alike, inductor_config.patch(force_disable_caches=True):
                 found["careful"] = _run(*_lowered("dropout", torch.float32, options, device), launches)
         with functorch_config.patch(activation_memory_budget=budget):
@@ -69,15 +73,15 @@ def _stage() -> Iterator[tuple[torch.device, Launches]]:
         yield device, launches
 
 
-def _lowered(model: str, dtype: torch.dtype, options: Any, device: torch.device) -> tuple[Judge, Lowered]:
-    """By us within a budget, or by plain Inductor where there are no options."""
+def _lowered(model: str, dtype: torch.dtype, options: Any, device: torch.device) -> tuple[Judge, LoweredStep]:
+    """A small block lowered by autockpt with these options, or by plain Inductor without options."""
     torch.manual_seed(0)
     block, inputs = SMALL[model](dtype)
     backend = "inductor" if options is None else "autockpt"
     return Judge(block, *inputs), lower(block, inputs, device, backend, options)
 
 
-def _run(judge: Judge, lowered: Lowered, launches: Launches) -> Facts:
+def _run(judge: Judge, lowered: LoweredStep, launches: Launches) -> Facts:
     launches.restart()
     found, eager, shares = judge.errors(lowered)
     _, backward = lowered.wrappers

@@ -1,7 +1,7 @@
-"""The GPU's path without a GPU: code written for CUDA runs in Triton's interpreter, and compiles to real binaries.
+"""The GPU's path without a GPU: code generated for CUDA runs in Triton's interpreter, and compiles to real binaries.
 
-`backend="autockpt"` lowers forward and backward for a CUDA device that is not there. The wrappers and kernels that it
-writes run on the CPU's memory, which is poisoned, and are judged by float64. Not shown: what only hardware can show.
+`backend="autockpt"` lowers forward and backward for a fake CUDA device. The generated wrappers and kernels run on
+poisoned memory of the CPU, and their results are compared with float64. What only hardware can show is not shown.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ def test_results_are_as_close_to_float64_as_eagers(job: str, number: int, jobs: 
 
 
 @each_run
-def test_every_launch_that_was_written_was_made_and_no_kernel_left_out(job: str, jobs: Jobs) -> None:
+def test_every_launch_in_the_source_is_made_and_every_kernel_is_launched(job: str, jobs: Jobs) -> None:
     for facts in jobs[job]:
         assert len(facts["launched"]) == facts["written"] > 0
         assert set(facts["launched"]) == {name.split()[1] for name in facts["kernels"]}
 
 
 @each_run
-def test_a_lower_budget_computes_more_again(job: str, jobs: Jobs) -> None:
-    lowest, _, fastest = jobs[job]
-    assert lowest["recomputed"] > fastest["recomputed"]
+def test_a_smaller_budget_recomputes_more(job: str, jobs: Jobs) -> None:
+    smallest, _, fastest = jobs[job]
+    assert smallest["recomputed"] > fastest["recomputed"]
 
 
 @each_run
-def test_a_plan_that_was_looked_at_is_not_lowered_a_second_time(job: str, jobs: Jobs) -> None:
+def test_the_compilation_finds_the_code_of_the_dry_run_in_the_cache(job: str, jobs: Jobs) -> None:
     for facts in jobs[job]:
         assert facts["trouble"] == ""
         assert facts["found in cache"] >= 2
 
 
 @pytest.mark.parametrize("job", [name for name in RUNS if "float32" in name])
-def test_leaving_out_any_launch_is_noticed(job: str, jobs: Jobs) -> None:
-    lowest = jobs[job][0]
-    assert len(lowest["launched"]) > 5
-    assert lowest["missed"] == []
+def test_leaving_out_any_launch_gives_wrong_results(job: str, jobs: Jobs) -> None:
+    smallest = jobs[job][0]
+    assert len(smallest["launched"]) > 5
+    assert smallest["missed"] == []
 
 
 @pytest.mark.parametrize("job", [name for name in RUNS if "dropout" in name])
@@ -58,16 +58,16 @@ def test_gradients_are_those_of_the_very_mask_that_was_drawn(job: str, jobs: Job
         assert facts["seeds in backward"] == facts["numbers in backward"] == 0
 
 
-@pytest.mark.parametrize("job", ["draw again"])
-def test_a_mask_that_is_drawn_again_is_noticed(job: str, jobs: Jobs) -> None:
-    """A planner without its rule draws again from the same seed, in a kernel of another shape: other numbers."""
+@pytest.mark.parametrize("job", ["recomputed masks"])
+def test_a_recomputed_mask_gives_wrong_gradients(job: str, jobs: Jobs) -> None:
+    """From the same seed, but in a kernel of another shape, the recomputed numbers are others."""
     found = jobs[job]
     assert found["careless"]["numbers in backward"] > 0
     assert not found["careless"]["close"]
-    # Where both kernels draw alike the numbers are the same: it is the shape that made them differ.
+    # With equal generators in both kernels the numbers are equal: it was the shape that made them differ.
     assert found["careful"]["numbers in backward"] > 0
     assert found["careful"]["close"]
-    # Seeds were saved in both. torch's own budget draws even those again.
+    # Seeds are saved in both. Torch's own budget draws even those again.
     assert found["careless"]["seeds in backward"] == found["careful"]["seeds in backward"] == 0
     assert found["torch"]["seeds in backward"] > 0
     assert not found["torch"]["close"]

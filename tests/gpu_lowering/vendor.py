@@ -1,4 +1,4 @@
-"""Stand-ins for kernels that only a GPU's vendor has: attention by its formula, convolutions of the CPU."""
+"""Replacements for extern kernels that exist on a GPU only: attention by its formula, convolutions of the CPU."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ aten = torch.ops.aten
 
 
 class Vendor(TorchDispatchMode):
-    """Runs these operators on the CPU, and lays their results out in memory as a GPU's would be."""
+    """Runs these operators on the CPU, and gives their results the strides that they have on a GPU."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func not in _STAND_INS:
+        if func not in _REPLACEMENTS:
             return func(*args, **kwargs)
-        return tree_map(_laid_out, _STAND_INS[func](*args, **kwargs), _shapes(func, args, kwargs))
+        return tree_map(_laid_out, _REPLACEMENTS[func](*args, **kwargs), _shapes(func, args, kwargs))
 
 
 def _shapes(func: Any, args: Any, kwargs: Any) -> Any:
-    """What the operator returns on a GPU, without memory."""
+    """The operator's results on a GPU, as fake tensors."""
     with FakeTensorMode():
         fakes = tree_map_only(
             Tensor, lambda t: torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="cuda"), (args, kwargs)
@@ -98,7 +98,7 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, is_causal: bool, scale: f
 def _attend_backward(
     grad: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, logsumexp: Tensor, is_causal: bool, scale: Any
 ) -> tuple[Tensor, ...]:
-    """From the sums that the forward saved, as the real kernels do: wrong ones are noticed."""
+    """From the logsumexp that the forward saved, as the real kernels do: a wrong one gives wrong gradients."""
     shares = (_scores(query, key, is_causal, scale) - logsumexp[..., None]).exp()
     wanted = grad.float() @ value.float().mT - (grad.float() * out.float()).sum(-1, keepdim=True)
     slopes = shares * wanted * _scale(query, scale)
@@ -118,7 +118,7 @@ def _scale(query: Tensor, scale: float | None) -> float:
     return 1 / math.sqrt(query.shape[-1]) if scale is None else scale
 
 
-_STAND_INS = {
+_REPLACEMENTS = {
     aten._scaled_dot_product_flash_attention.default: _flash,
     aten._scaled_dot_product_flash_attention_backward.default: _flash_backward,
     aten._scaled_dot_product_efficient_attention.default: _efficient,

@@ -1,6 +1,6 @@
 """One proof in a process of its own: `python -m gpu_lowering.worker PROOF ARGUMENTS RESULT`, the last two JSON files.
 
-Triton decides while it is imported whether it interprets, and what the proofs patch is patched for a whole process.
+Triton decides when it is imported whether it interprets, and proofs patch torch and Triton for the whole process.
 """
 
 from __future__ import annotations

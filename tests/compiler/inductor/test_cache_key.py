@@ -37,10 +37,10 @@ def run(budget: float, folder: Path) -> dict[str, object]:
 
 
 def test_the_second_process_hits_and_another_budget_does_not(tmp_path: Path) -> None:
-    first, again, other = run(0.0, tmp_path), run(0.0, tmp_path), run(1.0, tmp_path)
+    first, second, other = run(0.0, tmp_path), run(0.0, tmp_path), run(1.0, tmp_path)
     # Forward and backward are lowered once, for the dry run; the compilation hits both.
     assert (first["hits"], first["misses"]) == (2, 2)
-    assert (again["hits"], again["misses"]) == (4, 0)
-    assert again["backward"] == first["backward"]
+    assert (second["hits"], second["misses"]) == (4, 0)
+    assert second["backward"] == first["backward"]
     assert (other["hits"], other["misses"]) == (2, 2)
     assert other["saved"] != first["saved"]

@@ -121,7 +121,7 @@ def results(case: Case, backend: str, **options: Any) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_gradients_are_those_of_plain_inductor_to_the_bit(name: str) -> None:
+def test_gradients_are_bitwise_equal_to_plain_inductors(name: str) -> None:
     plain = results(CASES[name], "inductor")
     for budget in (0.0, 0.5, 1.0):
         ours = results(CASES[name], "autockpt", memory_budget=budget)
@@ -205,18 +205,18 @@ def test_a_second_backward_gives_the_error_that_inductor_gives() -> None:
     assert message("autockpt") == message("inductor")
 
 
-def test_budgets_from_floor_to_fastest_hold_and_more_memory_never_means_more_recomputation() -> None:
+def test_budgets_from_minimum_peak_to_fastest_hold_and_more_memory_never_means_more_recomputation() -> None:
     torch.manual_seed(0)
     model = GPT(vocabulary=256, layers=3)
     batch = (torch.randint(0, 256, (8, 256)), torch.randint(0, 256, (8, 256)))
-    given = sum(p.nbytes for p in model.parameters()) + sum(t.nbytes for t in batch)
+    input_bytes = sum(p.nbytes for p in model.parameters()) + sum(t.nbytes for t in batch)
     decided = []
     for budget in (0.0, 0.4, 1.0):
         torch._dynamo.reset()
         step = torch.compile(model, backend="autockpt", options={"memory_budget": budget})
         step(*batch).backward()
         model.zero_grad(set_to_none=True)
-        measured = measure_peak(lambda step=step: step(*batch).backward(), torch.device("cpu")) + given
+        measured = measure_peak(lambda step=step: step(*batch).backward(), torch.device("cpu")) + input_bytes
         model.zero_grad(set_to_none=True)
         decided.append(autockpt.decisions()[-1])
         assert measured <= decided[-1].budget_bytes
@@ -240,9 +240,9 @@ def test_a_second_backward_that_was_asked_for_gives_the_same_gradients() -> None
         torch.compile(model, backend="autockpt", options={"memory_budget": 1.0})(torch.randn(128, 64)).square().mean()
     )
 
-    def gradients(**asked: bool) -> list[Tensor]:
+    def gradients(**options: bool) -> list[Tensor]:
         model.zero_grad(set_to_none=True)
-        loss.backward(**asked)
+        loss.backward(**options)
         return [p.grad.clone() for p in model.parameters() if p.grad is not None]
 
     first, second = gradients(retain_graph=True), gradients()

@@ -109,8 +109,10 @@ def test_the_fake_device_restores_all_it_replaced() -> None:
     except NoFakeCuda as reason:
         pytest.skip(str(reason))
     before = attributes()
-    with pytest.raises(RuntimeError, match="inside"), fake_cuda_device(load_profile("a100"), cache_folder()):
+    with fake_cuda_device(load_profile("a100"), cache_folder()):
         assert torch.cuda.get_device_name() == "a100-80gb"
+    assert attributes() == before
+    with pytest.raises(RuntimeError, match="inside"), fake_cuda_device(load_profile("a100"), cache_folder()):
         raise RuntimeError("inside")
     assert attributes() == before
     assert not torch.cuda.is_available()

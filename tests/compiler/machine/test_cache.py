@@ -1,4 +1,4 @@
-"""Timings on disk: saved whole or not at all, and the same for every process that shares the folder."""
+"""Timings on disk: written completely or not at all, and equal for all processes that share the folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def only_file(folder: Path) -> Path:
     return path
 
 
-def test_what_was_kept_is_found_again_and_nothing_else(tmp_path: Path) -> None:
+def test_a_stored_timing_is_found_and_no_other(tmp_path: Path) -> None:
     cache = TimingCache(tmp_path / "not" / "there" / "yet")
     assert cache.find("one") is None
     assert cache.publish("one", 0.25) == 0.25
@@ -26,7 +26,7 @@ def test_what_was_kept_is_found_again_and_nothing_else(tmp_path: Path) -> None:
     assert cache.find("another") is None
 
 
-def test_the_first_timing_of_a_key_holds(tmp_path: Path) -> None:
+def test_the_first_timing_of_a_key_stays(tmp_path: Path) -> None:
     cache = TimingCache(tmp_path)
     cache.publish("one", 0.25)
     assert cache.publish("one", 0.5) == 0.25
@@ -48,7 +48,7 @@ def test_the_first_timing_of_a_key_holds(tmp_path: Path) -> None:
         json.dumps({"schema": 1, "key": "one", "seconds": float("nan")}),
     ],
 )
-def test_a_damaged_entry_is_missing_and_is_written_anew(tmp_path: Path, damaged: str) -> None:
+def test_a_damaged_entry_is_missing_and_is_replaced(tmp_path: Path, damaged: str) -> None:
     cache = TimingCache(tmp_path)
     cache.publish("one", 0.5)
     only_file(tmp_path).write_text(damaged)
@@ -66,13 +66,13 @@ def test_bytes_that_are_no_text_are_missing_too(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_to_is_no_error(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
-    blocked.write_text("in the way")
+    blocked.write_text("not a folder")
     cache = TimingCache(blocked / "timings")
     assert cache.publish("one", 0.25) == 0.25
     assert cache.find("one") is None
 
 
-def test_a_file_system_without_links_keeps_timings_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_without_links_stores_timings_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError("no links here")
 
@@ -83,17 +83,17 @@ def test_a_file_system_without_links_keeps_timings_too(tmp_path: Path, monkeypat
     assert only_file(tmp_path).suffix == ".json"
 
 
-def settle_all(folder: Path, own: float) -> list[float]:
+def publish_all(folder: Path, own: float) -> list[float]:
     cache = TimingCache(folder)
     for _ in range(5):
-        settled = [cache.publish(key, own) for key in KEYS]
-        assert [cache.find(key) for key in KEYS] == settled
-    return settled
+        published = [cache.publish(key, own) for key in KEYS]
+        assert [cache.find(key) for key in KEYS] == published
+    return published
 
 
-def test_processes_that_time_the_same_at_once_agree_on_every_number(tmp_path: Path) -> None:
+def test_processes_that_time_the_same_calls_agree_on_every_number(tmp_path: Path) -> None:
     # Forked: what they do is files, and a new interpreter would spend its time importing torch.
     with multiprocessing.get_context("fork").Pool(4) as pool:
-        answers = pool.starmap(settle_all, [(tmp_path, float(own)) for own in range(1, 9)], chunksize=1)
+        answers = pool.starmap(publish_all, [(tmp_path, float(own)) for own in range(1, 9)], chunksize=1)
     assert all(answer == answers[0] for answer in answers)
     assert len(list(tmp_path.iterdir())) == len(KEYS)

@@ -1,4 +1,4 @@
-"""`cost="measured"`: the seconds of the graph in hand, timed once, saved on disk, and nothing disturbed by it."""
+"""`cost="measured"`: each distinct operator call of a graph is timed once and cached, without side effects."""
 
 from __future__ import annotations
 
@@ -75,16 +75,16 @@ def _leaves(result: object) -> list[Any]:
 
 
 def step(model: nn.Module, *inputs: Tensor, dynamic: bool = False, **options: Any) -> GraphDecision:
-    """The decision for one step, compiled anew; its gradients are in the model."""
+    """Compile and run one step; its decision is returned, its gradients are in the model."""
     torch._dynamo.reset()
     torch.manual_seed(7)
     model.zero_grad()
-    given = {"lower": "eager", "memory_budget": 0.0, **options}
-    torch.compile(model, backend="autockpt", options=given, dynamic=dynamic)(*inputs).backward()
+    options = {"lower": "eager", "memory_budget": 0.0, **options}
+    torch.compile(model, backend="autockpt", options=options, dynamic=dynamic)(*inputs).backward()
     return autockpt.decisions()[-1]
 
 
-def test_the_planner_takes_what_was_measured(second_each: list[str]) -> None:
+def test_the_planner_uses_measured_seconds(second_each: list[str]) -> None:
     made = step(Deep(), torch.randn(8, 16), cost="measured")
     problem = made.decision.problem
     kernels = {v.name for v in problem.graph.values if v.kind in (Kind.EXTERN, Kind.POINTWISE, Kind.REDUCTION)}
@@ -98,16 +98,16 @@ def test_each_operation_and_shape_is_timed_once_however_often_it_runs(second_eac
     graph = made.decision.problem.graph
     operators = {graph.by_name[name].operator for name in made.measured.seconds}
     assert len(operators) <= made.measured.timed < len(made.measured.seconds)
-    # Twice, a moment apart.
+    # Each is timed twice.
     assert second_each == ["cpu"] * 2 * made.measured.timed
 
 
 def test_the_second_compilation_finds_the_timings_of_the_first(second_each: list[str]) -> None:
     first = step(Deep(), torch.randn(8, 16), cost="measured").measured
     second_each.clear()
-    again = step(Deep(), torch.randn(8, 16), cost="measured").measured
+    second = step(Deep(), torch.randn(8, 16), cost="measured").measured
     assert second_each == []
-    assert (again.timed, again.cached, again.seconds) == (0, first.timed, first.seconds)
+    assert (second.timed, second.cached, second.seconds) == (0, first.timed, first.seconds)
 
 
 def test_another_shape_is_another_operation(second_each: list[str]) -> None:
@@ -150,7 +150,7 @@ def test_symbolic_sizes_are_timed_at_their_hints(second_each: list[str]) -> None
     assert made.measured.left == ()
 
 
-def test_an_operation_that_raises_is_left_to_the_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_operator_that_raises_is_priced_by_the_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     def time_kernel(run: Any, device: str) -> KernelTiming:
         if run() is not None and "mm" in str(timed[-1]):
             raise RuntimeError("on purpose")
@@ -172,7 +172,7 @@ def test_an_operation_that_raises_is_left_to_the_profile(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("short_of", "reason"), [("time", "the time for timing was over"), ("memory", "half of the free memory")]
 )
-def test_without_time_or_memory_the_profile_stands(
+def test_without_time_or_memory_the_profile_prices(
     short_of: str, reason: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     if short_of == "time":
@@ -187,7 +187,7 @@ def test_without_time_or_memory_the_profile_stands(
     assert made.decision.problem.seconds == step(Deep(), torch.randn(8, 16)).decision.problem.seconds
 
 
-def test_what_follows_indices_is_left_to_the_profile(second_each: list[str]) -> None:
+def test_an_operator_that_reads_indices_is_priced_by_the_profile(second_each: list[str]) -> None:
     class Table(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -200,7 +200,7 @@ def test_what_follows_indices_is_left_to_the_profile(second_each: list[str]) -> 
     assert "aten.embedding.default: how long it takes depends on indices" in left
 
 
-def test_the_default_times_only_what_no_formula_knows_and_names_it(
+def test_the_default_times_only_operators_without_a_formula_and_names_them(
     second_each: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, "autockpt"):
@@ -215,7 +215,7 @@ def test_the_default_times_only_what_no_formula_knows_and_names_it(
     assert shown["measured"] == {"timed": 1, "cached": 0, "left": []}
 
 
-def test_a_device_that_is_not_here_is_priced_by_bytes_and_said_so(second_each: list[str]) -> None:
+def test_on_a_device_that_is_not_here_such_an_operator_is_priced_by_bytes_and_named(second_each: list[str]) -> None:
     made = step(Deep(custom=True), torch.randn(8, 16), device="a100-80gb")
     assert second_each == []
     assert made.estimated == {"autockpt_tests.ordered.default": "by bytes"}
@@ -223,13 +223,13 @@ def test_a_device_that_is_not_here_is_priced_by_bytes_and_said_so(second_each: l
     assert made.decision.problem.seconds[name] > 0
 
 
-def test_where_all_have_formulas_nothing_is_timed_or_said(second_each: list[str]) -> None:
+def test_where_all_operators_have_formulas_nothing_is_timed_or_reported(second_each: list[str]) -> None:
     made = step(Deep(), torch.randn(8, 16))
     assert second_each == []
     assert "estimated" not in str(made)
 
 
-def test_under_inductor_loops_that_fuse_stay_with_the_profile(second_each: list[str], tmp_path: Path) -> None:
+def test_with_inductor_fused_loops_are_priced_by_the_profile(second_each: list[str], tmp_path: Path) -> None:
     (captured,) = capture(Deep(dropout=0.5), [torch.randn(8, 16)])
     graph = captured.graph
     setup = Setup(Budget(fraction=0.0), load_profile("cpu"), Lowering.INDUCTOR)
@@ -238,7 +238,7 @@ def test_under_inductor_loops_that_fuse_stay_with_the_profile(second_each: list[
     assert made.seconds == dict.fromkeys(products, 1.0)
 
 
-def test_what_writes_to_its_inputs_is_never_run(second_each: list[str]) -> None:
+def test_an_operator_that_mutates_inputs_is_not_timed(second_each: list[str]) -> None:
     model = nn.Sequential(nn.Linear(16, 16), nn.BatchNorm1d(16))
     x = torch.randn(8, 16)
     made = step(nn.Sequential(model, Deep()), x, cost="measured")
@@ -249,10 +249,10 @@ def test_what_writes_to_its_inputs_is_never_run(second_each: list[str]) -> None:
 
 def test_another_cost_is_another_key_of_inductors_caches(tmp_path: Path) -> None:
     setup = Setup(Budget(fraction=0.0), load_profile("cpu"))
-    profile, measured, elsewhere = (
+    profile, measured, other_folder = (
         Partitioner(setup, "error", cost, folder)
-        for cost, folder in (("profile", tmp_path), ("measured", tmp_path), ("measured", tmp_path / "elsewhere"))
+        for cost, folder in (("profile", tmp_path), ("measured", tmp_path), ("measured", tmp_path / "other"))
     )
     assert profile.uuid() != measured.uuid()
-    assert measured.uuid() == elsewhere.uuid()
-    assert measured.__getstate__() == elsewhere.__getstate__()
+    assert measured.uuid() == other_folder.uuid()
+    assert measured.__getstate__() == other_folder.__getstate__()

@@ -1,4 +1,4 @@
-"""Which profile a device has: calibrated before shipped, the nearest for an unknown GPU; a broken file breaks nothing."""
+"""The profile of a device: calibrated before shipped, the nearest for an unknown GPU; a broken file breaks nothing."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_broken_profile_is_reported_once_and_the_shipped_one_used() -> None:
     path = calibrated_path(CPU)
     path.parent.mkdir(parents=True)
     path.write_text('{"schema": 2, "na')
-    with pytest.warns(UserWarning, match="not JSON.*autockpt calibrate"):
+    with pytest.warns(UserWarning, match="not valid JSON.*autockpt calibrate"):
         assert find_profile(CPU) is load_profile("cpu")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

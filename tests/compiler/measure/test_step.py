@@ -1,4 +1,4 @@
-"""A training step from a script: loaded anew every time, and `sys.path` as the script left it."""
+"""A training step from a script: run at every call, and `sys.path` as the script left it."""
 
 from __future__ import annotations
 
