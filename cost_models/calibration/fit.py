@@ -1,4 +1,8 @@
-"""Measurements in, a device profile out: each figure from the kernels that show it best, in the order they need."""
+"""Fits a device profile to measurements: each figure to the kernels that it dominates, and after those it depends on.
+
+All fits are closed forms: the launch from calls of one and of many kernels, peaks from the fastest matmul of a dtype,
+curves through geometric means, weights of arithmetic from what a loop takes beyond its cheap instructions.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +16,18 @@ from autockpt.cost_models.calibration.sample import Measurement
 from autockpt.cost_models.device import ARITHMETIC, FAMILIES, Curve, DeviceProfile, interpolate
 from autockpt.cost_models.work import Work
 
-_TYPICAL = 2**25
-"""Bytes of a loop whose speed speaks for memory where one figure has to."""
-_FRESH = 2**25
-"""The most that the C library keeps for reuse; what is larger goes back to the system when it is freed."""
+_UNCACHED_BYTES = 2**25
+"""Traffic of a loop whose bandwidth is taken as that of memory without caches."""
+_MAPPED_ABOVE_BYTES = 2**25
+"""Largest allocation that glibc reuses (its limit of `M_MMAP_THRESHOLD`); larger ones are mapped anew each time."""
+HELD_OUT = "layers"
+"""The family of kernels that are held out of the fit."""
 _NOTICEABLE = 0.2
+"""Share of a kernel's time that page faults must take to be fitted."""
 _LONG = 10
-"""Launches that a kernel takes at least whose launch may be misjudged."""
-_SAME = 1.6
-"""Points of a curve that lie nearer than this factor are one point."""
+"""Kernels of at least so many launches' time show a peak even if the launch is fitted badly."""
+_MERGED = 1.6
+"""Points of a curve whose x differ by less than this factor are merged into one."""
 
 
 def fit(
@@ -43,25 +50,25 @@ def fit(
         matrix_flops_per_second=peaks,
         vector_flops_per_second=vector,
         random_numbers_per_second=fit_random(groups["random"], vector, launch_seconds),
-        bytes_per_second=interpolate(bandwidth, _TYPICAL),
+        bytes_per_second=interpolate(bandwidth, _UNCACHED_BYTES),
         launch_seconds=launch_seconds,
-        host_bytes_per_second=min(host, default=interpolate(bandwidth, _TYPICAL)),
+        host_bytes_per_second=min(host, default=interpolate(bandwidth, _UNCACHED_BYTES)),
         efficiency=fit_efficiency(measured, peaks, launch_seconds),
         vector_weights=weights,
         bandwidth=bandwidth,
-        fresh_above_bytes=_FRESH if fresh else 0,
+        fresh_above_bytes=_MAPPED_ABOVE_BYTES if fresh else 0,
         fresh_bytes_per_second=fresh,
     )
 
 
 def fit_launch(one: float, many: float, launches: int) -> tuple[float, float]:
-    """Seconds of a launch, and of a call around it, from calls of one kernel and of so many."""
+    """Seconds of a launch and of the call around it, from the seconds of a call with one kernel and with `launches`."""
     launch = max((many - one) / (launches - 1), 1e-9)
     return launch, max(one - launch, 0.0)
 
 
 def fit_peaks(measured: Iterable[Measurement], launch_seconds: float) -> dict[str, float]:
-    """The best that a matrix product reaches, by dtype; short ones are asked only where there are no others."""
+    """FLOPs a second of the fastest matmul by dtype; of short matmuls only if there are no long ones."""
     best: dict[str, tuple[bool, float]] = {}
     for one in measured:
         work = _matrix(one)
@@ -74,7 +81,8 @@ def fit_peaks(measured: Iterable[Measurement], launch_seconds: float) -> dict[st
 
 
 def fit_efficiency(measured: Iterable[Measurement], peaks: dict[str, float], launch_seconds: float) -> dict[str, Curve]:
-    """Each dtype has curves of its own, because its kernels come from elsewhere; float32 stands in for the rest."""
+    """By family and dtype, because dtypes have different kernels; float32's curves have the family's bare name and
+    serve dtypes without measurements."""
     points: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for one in measured:
         work = _matrix(one)
@@ -86,7 +94,7 @@ def fit_efficiency(measured: Iterable[Measurement], peaks: dict[str, float], lau
 
 
 def fit_fresh(large: Sequence[Measurement], bandwidth: Curve, launch_seconds: float) -> float:
-    """Bytes a second at which untouched pages come, from what large results take beyond their traffic; 0: no slower."""
+    """Bytes a second of page faults, from what kernels with large results take beyond their traffic; 0 if nothing."""
     rates = []
     for one in large:
         net = _net(one, launch_seconds)
@@ -97,29 +105,29 @@ def fit_fresh(large: Sequence[Measurement], bandwidth: Curve, launch_seconds: fl
 
 
 def fit_vectors(groups: dict[str, list[Measurement]], launch_seconds: float) -> tuple[float, dict[str, float]]:
-    """Cheap instructions a second; then, for the other kinds, how many of those each is worth."""
+    """Cheap instructions a second, and the cost of the other kinds of arithmetic in cheap instructions."""
     (cheap,) = groups["cheap"]
     rate = sum(work.elements for work in cheap.works) / _net(cheap, launch_seconds)
     weights = {"cheap": 1.0}
     for kind in ARITHMETIC:
         for one in groups[kind] if kind != "cheap" else ():
-            mine = sum(work.elements for work in one.works if work.arithmetic == kind)
-            beside = sum(work.elements for work in one.works if work.arithmetic == "cheap")
-            weights[kind] = max((_net(one, launch_seconds) * rate - beside) / mine, 0.1)
+            of_kind = sum(work.elements for work in one.works if work.arithmetic == kind)
+            cheap_elements = sum(work.elements for work in one.works if work.arithmetic == "cheap")
+            weights[kind] = max((_net(one, launch_seconds) * rate - cheap_elements) / of_kind, 0.1)
     return rate, weights
 
 
 def fit_random(drawn: Sequence[Measurement], vector_rate: float, launch_seconds: float) -> float:
     rates = []
     for one in drawn:
-        beside = sum(work.elements for work in one.works) / vector_rate
+        arithmetic = sum(work.elements for work in one.works) / vector_rate
         numbers = sum(work.random_numbers for work in one.works)
-        rates.append(numbers / max(_net(one, launch_seconds) - beside, 1e-9))
+        rates.append(numbers / max(_net(one, launch_seconds) - arithmetic, 1e-9))
     return statistics.median(rates)
 
 
 def _net(one: Measurement, launch_seconds: float) -> float:
-    """Without the launch, of which noise may leave nothing."""
+    """Seconds without the launch, but at least a quarter of all: noise may exceed the shortest kernels."""
     return max(one.seconds - launch_seconds, one.seconds / 4)
 
 
@@ -129,10 +137,10 @@ def _matrix(one: Measurement) -> Work | None:
 
 
 def _curve(points: Iterable[tuple[float, float]]) -> Curve:
-    """Geometric means of neighbours: between them lie straight lines in the logarithms."""
+    """Geometric means of neighbouring points: `interpolate` is linear in the logarithms."""
     bins: list[list[tuple[float, float]]] = []
     for point in sorted(points):
-        if bins and point[0] < bins[-1][0][0] * _SAME:
+        if bins and point[0] < bins[-1][0][0] * _MERGED:
             bins[-1].append(point)
         else:
             bins.append([point])
@@ -145,7 +153,7 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def quality(measured: Iterable[Measurement], device: DeviceProfile) -> dict[str, Any]:
-    """How far the fit is from what was measured: over all kernels, and over those that it has not seen."""
+    """Relative errors of the fit: over all kernels, and over those held out of it."""
     errors = {f"{one.family}: {one.label}": abs(one.error(device)) for one in measured}
     unseen = [error for name, error in errors.items() if name.startswith(HELD_OUT)]
     worst = max(errors, key=lambda name: errors[name])
@@ -158,7 +166,3 @@ def quality(measured: Iterable[Measurement], device: DeviceProfile) -> dict[str,
         "unseen_median_error": statistics.median(unseen) if unseen else 0.0,
         "unseen_worst_error": max(unseen, default=0.0),
     }
-
-
-HELD_OUT = "layers"
-"""The family of kernels that no figure is fitted to."""

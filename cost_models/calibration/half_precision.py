@@ -1,6 +1,7 @@
-"""Matrix kernels of half precision, timed in a process of their own.
+"""Times half-precision matrix kernels in a subprocess: `python -m autockpt.cost_models.calibration.half_precision`.
 
-Some machines announce instructions that they lack, and the process that meets one dies of it.
+Some virtual machines announce instructions (AMX) on which they trap, so that the first bfloat16 matmul ends the process
+with SIGILL. Calibration then leaves the type out, with a note.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ DTYPES = ("bfloat16", "float16")
 
 
 def measure_in_subprocess(device: str, dtype: str, quick: bool) -> tuple[list[Measurement], str]:
-    """What was measured, or why nothing was."""
+    """The measurements, or none and a sentence that says why."""
     command = [sys.executable, "-m", __name__, device, dtype, *(["--quick"] if quick else [])]
     try:
         ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30 if quick else 300)
     except subprocess.TimeoutExpired:
-        return [], f"{dtype} left out: its kernels take too long here"
+        return [], f"{dtype} left out: timing its kernels took too long"
     if ended.returncode < 0:
-        return [], f"{dtype} left out: its kernels end with {signal.Signals(-ended.returncode).name} here"
+        return [], f"{dtype} left out: its kernels end the process with {signal.Signals(-ended.returncode).name}"
     if ended.returncode > 0:
         return [], f"{dtype} left out: {(ended.stderr.strip().splitlines() or ['no message'])[-1]}"
     return [Measurement.from_json(raw) for raw in json.loads(ended.stdout)], ""

@@ -1,4 +1,4 @@
-"""Kernels of real layers that no figure is fitted to: how well the fit predicts what it has not seen."""
+"""Kernels of real layers that are held out of the fit: their errors say how well it predicts other kernels."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
-from autockpt.cost_models.calibration.kernels_loops import Loop, compile_alone
+from autockpt.cost_models.calibration.fit import HELD_OUT
+from autockpt.cost_models.calibration.kernels_loops import Loop, compile_separately
 from autockpt.cost_models.calibration.sample import Sample, extern, loop, specs
 from autockpt.cost_models.formulas import work_of
 from autockpt.cost_models.work import Work
 
 _WIDTH = 768
 _QUICK = 5
+"""Layers that a quick calibration times."""
 
 
 @dataclass(frozen=True)
@@ -23,31 +25,31 @@ class Layer:
     name: str
     function: Loop
     operators: str
-    """Those over all elements; what is done once a row counts for nothing."""
+    """Operators over all elements, by name; those over one value a row are neglected."""
     inputs: int = 1
 
 
 def layer_samples(device: str, quick: bool) -> Iterator[Sample]:
     rows = 1024 if device == "cpu" else 2**15
     for layer in LAYERS[: _QUICK if quick else None]:
-        given = [torch.randn(rows, _WIDTH, device=device) for _ in range(layer.inputs)]
-        works = [_work(operator, given[0]) for operator in layer.operators.split()]
-        yield loop("layers", layer.name, compile_alone(layer.function), given, works)
+        inputs = [torch.randn(rows, _WIDTH, device=device) for _ in range(layer.inputs)]
+        works = [_work(operator, inputs[0]) for operator in layer.operators.split()]
+        yield loop(HELD_OUT, layer.name, compile_separately(layer.function), inputs, works)
     yield from _matrices(device)
 
 
 def _matrices(device: str) -> Iterator[Sample]:
     tokens, weight = torch.randn(1536, 384, device=device), torch.randn(384, 384, device=device)
     run = partial(torch.mm, tokens, weight)
-    yield extern("layers", "projection of 1536 tokens", "aten.mm.default", (tokens, weight), run)
+    yield extern(HELD_OUT, "projection of 1536 tokens", "aten.mm.default", (tokens, weight), run)
     image, filters = torch.randn(4, 96, 24, 24, device=device), torch.randn(96, 96, 3, 3, device=device)
     image, filters = (tensor.contiguous(memory_format=torch.channels_last) for tensor in (image, filters))
     run = partial(F.conv2d, image, filters, padding=1)
-    yield extern("layers", "convolution of 96 channels", "aten.convolution.default", (image, filters), run)
+    yield extern(HELD_OUT, "convolution of 96 channels", "aten.convolution.default", (image, filters), run)
 
 
-def _work(operator: str, like: torch.Tensor) -> Work:
-    (spec,) = specs([like])
+def _work(operator: str, tensor: torch.Tensor) -> Work:
+    (spec,) = specs([tensor])
     name = operator if "." in operator else f"aten.{operator}"
     return work_of(f"{name}.default", (spec,), (spec,), elementwise=True)
 
@@ -62,7 +64,7 @@ def _root_mean_square(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
 
 LAYERS = (
     Layer("gelu", lambda x: F.gelu(x), "mul erf add mul mul"),
-    # Inductor computes the exponentials for the sum and again for the result.
+    # Inductor computes the exponentials twice: for the sum and for the result.
     Layer("softmax", lambda x: torch.softmax(x, -1), "amax sub exp sum sub exp div"),
     Layer("residual and norm", lambda x, y: F.layer_norm(x + y, (_WIDTH,)), "add var_mean sub mul", inputs=2),
     Layer("dropout and residual", lambda x, y: F.dropout(x, 0.1) + y, "prims.inductor_random gt mul mul add", inputs=2),

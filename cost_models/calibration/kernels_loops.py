@@ -1,7 +1,7 @@
-"""Loops as Inductor compiles them: each holds several operations of one kind, so that what one adds can be read off.
+"""Loops compiled by Inductor with several operations of one kind each, from which the cost of one operation is fitted.
 
-A loop of one operation waits for memory, whatever it computes. Many of a kind over little data wait for arithmetic, and
-that is what an operation adds to a loop that runs anyway.
+A loop of one operation is bound by memory, whatever it computes. Several operations over data that fit the caches are
+bound by arithmetic, and their time divided by their number is what one adds to a loop into which it is fused.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ _COLUMNS = 512
 
 
 def loop_samples(device: str) -> Iterator[Sample]:
-    # On CUDA so many that every core has some; elsewhere so few that they stay near the core.
+    # On CUDA enough rows to occupy all cores; on the CPU few enough to stay in the caches.
     rows = 1024 if device == "cpu" else 2**15
     source = torch.rand(rows, _COLUMNS, device=device) + 0.5
     elements = source.numel()
     for kind, (operation, count, cheap) in _CHAINS.items():
         works = (_work(kind, count * elements), _work("cheap", cheap * count * elements))
-        chain = compile_alone(_chain(operation, count))
+        chain = compile_separately(_chain(operation, count))
         yield Sample(kind, f"{count} in a chain", works, 2 * source.nbytes, partial(chain, source), compiled=True)
     yield from _reductions(source)
     yield _random(source)
     yield from _indexed(source)
 
 
-def compile_alone(loop: Loop, dynamic: bool = False) -> Loop:
-    """Compiled as if nothing else was: Dynamo counts and guards what it compiles by code object."""
-    alone = FunctionType(loop.__code__.replace(), loop.__globals__, closure=loop.__closure__)
-    compiled: Loop = torch.compile(alone, fullgraph=True, dynamic=dynamic)
+def compile_separately(loop: Loop, dynamic: bool = False) -> Loop:
+    """Compiled from a new code object: Dynamo's guards and its recompile limit are per code object."""
+    copy = FunctionType(loop.__code__.replace(), loop.__globals__, closure=loop.__closure__)
+    compiled: Loop = torch.compile(copy, fullgraph=True, dynamic=dynamic)
     return compiled
 
 
@@ -46,9 +46,9 @@ def _work(kind: str, elements: float) -> Work:
     return Work(elements=elements, arithmetic=kind)
 
 
-# One operation, how many in a chain, and the cheap ones that each brings along. Chains of dear operations are short:
-# in a long one each waits for the last, which the loops of a model do not. No operation reads its input twice: Inductor
-# would write the whole chain before it out twice.
+# The operation, how often it is applied in a row, and the cheap operations that each application includes. Expensive
+# operations are applied twice only: each waits for the one before, which is not so in the loops of a model. No
+# operation reads its input twice, because Inductor would inline, and so compute, the whole chain before it twice.
 _CHAINS: dict[str, tuple[Loop, int, int]] = {
     "cheap": (lambda x: x + 1.5, 32, 0),
     "divide": (lambda x: 1.5 / x, 8, 0),
@@ -69,34 +69,36 @@ def _chain(operation: Loop, count: int) -> Loop:
 
 
 def _reductions(source: torch.Tensor) -> Iterator[Sample]:
-    """One after the other, because a loop seldom has several at once to hide how long each sum waits for the last."""
+    """Sums that depend on each other: the loops of a model seldom have independent ones that could overlap."""
     elements = source.numel()
-    sums = compile_alone(_chain(lambda x: x - x.sum(-1, keepdim=True), 4))
-    # The loop of each sum subtracts all sums before it over again.
+    sums = compile_separately(_chain(lambda x: x - x.sum(-1, keepdim=True), 4))
+    # The loop of each sum recomputes the subtractions of all sums before it.
     works = (_work("reduce", 4 * elements), _work("cheap", 10 * elements))
-    yield Sample("reduce", "4 sums in turn", works, 2 * source.nbytes, partial(sums, source), compiled=True)
-    normalize = compile_alone(lambda x: F.layer_norm(x, (_COLUMNS,)))
+    yield Sample("reduce", "4 dependent sums", works, 2 * source.nbytes, partial(sums, source), compiled=True)
+    normalize = compile_separately(lambda x: F.layer_norm(x, (_COLUMNS,)))
     works = (_work("normalize", elements), _work("cheap", 2 * elements))
     yield loop("normalize", "layer norm", normalize, [source], works)
 
 
 def _random(source: torch.Tensor) -> Sample:
-    """Dropout, because that is what numbers are drawn for."""
-    draw = compile_alone(lambda x: F.dropout(x, 0.1))
+    """Dropout, the usual reason for random numbers."""
+    draw = compile_separately(lambda x: F.dropout(x, 0.1))
     works = (Work(random_numbers=source.numel()), _work("cheap", 3 * source.numel()))
     return Sample("random", "dropout", works, 2 * source.nbytes, partial(draw, source), compiled=True)
 
 
 def _indexed(source: torch.Tensor) -> Iterator[Sample]:
-    """Rows of a table, as an embedding picks them and its gradient adds to them; scans and sorts of rows."""
+    """Gathers and scatters of table rows, as in an embedding and its gradient; scans and sorts of rows."""
     rows, elements, device = source.shape[0], source.numel(), source.device
     table = torch.randn(4 * rows, _COLUMNS, device=device)
     picks = torch.randint(0, len(table), (4, rows), device=device)
-    gather = compile_alone(lambda table, picks: table[picks[0]] + table[picks[1]] + table[picks[2]] + table[picks[3]])
+    gather = compile_separately(
+        lambda table, picks: table[picks[0]] + table[picks[1]] + table[picks[2]] + table[picks[3]]
+    )
     works = (_work("gather", 4 * elements), _work("cheap", 3 * elements))
     yield Sample("gather", "4 rows added", works, 5 * source.nbytes, partial(gather, table, picks), compiled=True)
 
-    scatter = compile_alone(lambda table, picks, rows: table.index_put((picks,), rows, accumulate=True))
+    scatter = compile_separately(lambda table, picks, rows: table.index_put((picks,), rows, accumulate=True))
     moved = 2 * table.nbytes + 3 * source.nbytes
     run = partial(scatter, table, picks[0], source)
     yield Sample("scatter", "rows added to a table", (_work("scatter", elements),), moved, run, compiled=True)

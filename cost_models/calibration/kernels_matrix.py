@@ -1,4 +1,4 @@
-"""Matrix kernels as training runs them: projections of many tokens, their gradients, attention, convolutions."""
+"""Matrix kernels with shapes of training: projections of many tokens, their gradients, attention, convolutions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import torch.nn.functional as F
 from autockpt.cost_models.calibration.sample import Sample, extern
 
 _FLASH = "aten._scaled_dot_product_flash_attention"
-"""Whichever kernel torch chooses: all have one formula."""
+"""The operator whose formula is used, whichever attention kernel torch chooses: all have the same formula."""
 _BOTH = [True, True, False]
-"""Gradients of image and weight; that of the bias is a sum."""
+"""`output_mask` of convolution_backward: gradients of image and weight, none of the bias."""
 
 
 def matrix_samples(device: str, dtype: torch.dtype, quick: bool) -> Iterator[Sample]:
@@ -53,12 +53,12 @@ def _attention(device: str, dtype: torch.dtype, quick: bool) -> Iterator[Sample]
     for batch, heads, length, width in shapes:
         query = torch.randn(batch, heads, length, width, device=device, dtype=dtype, requires_grad=True)
         label = f"{batch}×{heads}×{length}×{width} {_short(dtype)}"
-        ahead = _call(F.scaled_dot_product_attention, query, query, query)
-        out = ahead()
-        yield extern("attention", label, _FLASH, (query,) * 3, ahead)
-        # Through autograd, which knows what the kernel that was chosen left for its gradient.
-        back = _call(torch.autograd.grad, out, query, torch.randn_like(out), True)
-        yield extern("attention_backward", label, f"{_FLASH}_backward", (out, query, query, query, out), back)
+        forward = _call(F.scaled_dot_product_attention, query, query, query)
+        out = forward()
+        yield extern("attention", label, _FLASH, (query,) * 3, forward)
+        # Through autograd, which calls the backward of the kernel that torch chose.
+        backward = _call(torch.autograd.grad, out, query, torch.randn_like(out), True)
+        yield extern("attention_backward", label, f"{_FLASH}_backward", (out, query, query, query, out), backward)
 
 
 def _convolutions(device: str, dtype: torch.dtype, quick: bool) -> Iterator[Sample]:
@@ -68,23 +68,25 @@ def _convolutions(device: str, dtype: torch.dtype, quick: bool) -> Iterator[Samp
         shapes += [(8, 3, 64, 64, 7, 1), (4, 128, 128, 16, 3, 1), (8, 256, 256, 8, 3, 1), (8, 128, 128, 16, 5, 128)]
     for batch, channels, filters, side, kernel, groups in shapes:
         family = "depthwise" if groups > 1 else "convolution"
-        image = _last(torch.randn(batch, channels, side, side, device=device, dtype=dtype))
-        weight = _last(torch.randn(filters, channels // groups, kernel, kernel, device=device, dtype=dtype))
+        image = _channels_last(torch.randn(batch, channels, side, side, device=device, dtype=dtype))
+        weight = _channels_last(torch.randn(filters, channels // groups, kernel, kernel, device=device, dtype=dtype))
         label = f"{batch}×{channels}→{filters}×{side}² by {kernel}² {_short(dtype)}"
         settings = ([1, 1], [kernel // 2] * 2, [1, 1], False, [0, 0], groups)
-        ahead = _call(torch.ops.aten.convolution.default, image, weight, None, *settings)
-        yield extern(family, label, "aten.convolution.default", (image, weight), ahead)
-        gradient = ahead()
-        back = _call(torch.ops.aten.convolution_backward.default, gradient, image, weight, None, *settings, _BOTH)
-        yield extern(f"{family}_backward", label, "aten.convolution_backward.default", (gradient, image, weight), back)
+        forward = _call(torch.ops.aten.convolution.default, image, weight, None, *settings)
+        yield extern(family, label, "aten.convolution.default", (image, weight), forward)
+        gradient = forward()
+        backward = _call(torch.ops.aten.convolution_backward.default, gradient, image, weight, None, *settings, _BOTH)
+        yield extern(
+            f"{family}_backward", label, "aten.convolution_backward.default", (gradient, image, weight), backward
+        )
 
 
 def _call(function: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
     return lambda: function(*arguments)
 
 
-def _last(tensor: torch.Tensor) -> torch.Tensor:
-    """Channels last, as Inductor lays out what convolutions read."""
+def _channels_last(tensor: torch.Tensor) -> torch.Tensor:
+    """Channels last, the layout that Inductor chooses for convolutions on the CPU."""
     return tensor.contiguous(memory_format=torch.channels_last)
 
 

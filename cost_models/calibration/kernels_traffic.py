@@ -1,4 +1,4 @@
-"""Kernels that do nothing but move bytes: loops over sizes, the link to the host, launches with nothing to do."""
+"""Kernels bound by memory traffic over a range of sizes, copies to and from the host, and kernels that do nothing."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from functools import partial
 
 import torch
 
-from autockpt.cost_models.calibration.kernels_loops import compile_alone
+from autockpt.cost_models.calibration.kernels_loops import compile_separately
 from autockpt.cost_models.calibration.sample import Sample, loop
 from autockpt.cost_models.work import Work
 
 LAUNCHES = 32
+"""Kernels in one call of the second launch sample."""
 
 
 def traffic_samples(device: str, quick: bool) -> Iterator[Sample]:
-    """Loops of one input and one result. Those of more show whether bytes are all that counts: they are not fitted."""
-    copy = compile_alone(lambda x: x * 2.0, dynamic=True)
+    """Loops of one input and one result, and loops of three inputs and one result, of so many bytes altogether."""
+    copy = compile_separately(lambda x: x * 2.0, dynamic=True)
     for exponent in (16, 18, 20, 22, 24, 25) if quick else (16, 17, 18, 19, 20, 21, 22, 23, 24, 25):
         yield loop("traffic", _size(2**exponent), copy, _inputs(1, 2**exponent, device), _cheap(1, 2**exponent))
-    # Results so large that the system may hand out pages which nobody has touched.
+    # Results so large that they are mapped anew, so that their first write faults every page.
     for exponent in (27,) if quick else (27, 28):
         yield loop("fresh", _size(2**exponent), copy, _inputs(1, 2**exponent, device), _cheap(1, 2**exponent))
-    add = compile_alone(lambda x, y, z: x * y + z, dynamic=True)
+    add = compile_separately(lambda x, y, z: x * y + z, dynamic=True)
     for exponent in (20, 23, 25) if quick else (18, 20, 22, 23, 24, 25, 26):
         label = f"3 in, 1 out, {_size(2**exponent)}"
         yield loop("pointwise", label, add, _inputs(3, 2**exponent, device), _cheap(3, 2**exponent))
@@ -31,23 +32,23 @@ def traffic_samples(device: str, quick: bool) -> Iterator[Sample]:
 
 
 def launch_samples(device: str) -> tuple[Sample, Sample]:
-    """The same tiny kernels once and many times in one call: the difference is launches, the rest is the call."""
+    """A call of one tiny kernel and a call of `LAUNCHES` tiny kernels; `fit_launch` separates launch and call."""
     tile = torch.randn(32, 64, device=device)
     square = torch.randn(64, 64, device=device) / 8
-    one = partial(compile_alone(lambda x: x + 2.0), tile)
-    many = partial(compile_alone(_alternate), tile, square)
+    one = partial(compile_separately(lambda x: x + 2.0), tile)
+    many = partial(compile_separately(_alternate), tile, square)
     return Sample("launch", "1 kernel", (), 0.0, one), Sample("launch", f"{LAUNCHES} kernels", (), 0.0, many)
 
 
 def _alternate(x: torch.Tensor, square: torch.Tensor) -> torch.Tensor:
-    """A matmul between two loops keeps them apart."""
+    """Matmuls between loops, so that Inductor cannot fuse the loops."""
     for _ in range(LAUNCHES // 2):
         x = torch.mm(x, square).sin()
     return x
 
 
 def _inputs(count: int, nbytes: int, device: str) -> list[torch.Tensor]:
-    """So that they and one result are so many bytes."""
+    """Tensors that are `nbytes` together with one result of the same size."""
     return [torch.rand(_elements(count, nbytes), device=device) for _ in range(count)]
 
 

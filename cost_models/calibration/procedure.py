@@ -1,4 +1,4 @@
-"""Time the kernels that training runs on a device, and fit the device's profile to them."""
+"""Calibration: time the kinds of kernels that training runs on a device, then fit the device's profile to them."""
 
 from __future__ import annotations
 
@@ -19,19 +19,22 @@ from autockpt.cost_models.calibration.sample import Measurement, Sample
 from autockpt.cost_models.calibration.stopwatch import PASSES, KernelTiming, MeasuringProgress, Stopwatch, measurement
 from autockpt.cost_models.device import DeviceProfile
 
+_DISTURBED = 3
+"""Kernels that may be disturbed in every pass without a note."""
+
 
 @dataclass(frozen=True)
 class Calibration:
     profile: DeviceProfile
     measurements: tuple[Measurement, ...]
     notes: tuple[str, ...]
-    """What could not be timed, and why."""
+    """Sentences about what could not be timed, and why."""
 
 
 def calibrate(
     device: str = "cpu", quick: bool = False, progress: MeasuringProgress | None = None, name: str | None = None
 ) -> Calibration:
-    """A minute when `quick`, several otherwise; half of it is Inductor compiling what is timed."""
+    """Takes about a minute if `quick`, several otherwise; half of it is Inductor's compilation of the timed loops."""
     stopwatch = Stopwatch(device, quick, progress or (lambda text, done: None))
     launches = launch_samples(device)
     samples = chain(launches, matrix_samples(device, torch.float32, quick), _compiled(device, quick))
@@ -39,7 +42,7 @@ def calibrate(
     one, many = (timed.pop(sample).seconds for sample in launches)
     launch, call = fit_launch(one, many, LAUNCHES)
     measured = [measurement(sample, timing, call if device == "cpu" else 0.0) for sample, timing in timed.items()]
-    notes = _busy(timed.values())
+    notes = _disturbance(timed.values())
     for dtype in DTYPES:
         stopwatch.progress(f"matrix kernels of {dtype}", stopwatch.done)
         found, note = measure_in_subprocess(device, dtype, quick)
@@ -58,15 +61,15 @@ def calibrate(
 
 
 def expected_steps(quick: bool) -> int:
-    """About how many readings `progress` will hear of."""
+    """About how many times `progress` will be called."""
     return PASSES * (60 if quick else 100)
 
 
-def _busy(timed: Iterable[KernelTiming]) -> list[str]:
+def _disturbance(timed: Iterable[KernelTiming]) -> list[str]:
     disturbed = sum(not timing.undisturbed for timing in timed)
-    if disturbed <= 3:
+    if disturbed <= _DISTURBED:
         return []
-    return [f"other programs saved getting in the way of {disturbed} kernels: calibrate again when the machine is idle"]
+    return [f"other programs disturbed every timing of {disturbed} kernels: calibrate again when the machine is idle"]
 
 
 def _compiled(device: str, quick: bool) -> Iterator[Sample]:

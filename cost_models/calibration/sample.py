@@ -1,4 +1,4 @@
-"""A kernel that somebody times: what it asks of a device on paper, and how long it took."""
+"""A kernel to be timed, with the work that the formulas predict for it; and the same kernel after it was timed."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from autockpt.cost_models.work import TensorSpec, Work
 @dataclass(frozen=True, eq=False)
 class Sample:
     family: str
-    """What the profile learns from it: a family of matrix kernels, a kind of arithmetic, or a word of `fit.py`."""
+    """Which figure is fitted to it: one of `FAMILIES`, one of `ARITHMETIC`, or `launch`, `traffic`, `pointwise`,
+    `fresh`, `random`, `host`; `layers` for none."""
     label: str
     works: tuple[Work, ...]
     bytes_moved: float
     run: Callable[[], object]
     written: tuple[int, ...] = ()
-    """Bytes of each tensor that the kernel makes."""
+    """Bytes of each tensor that the kernel returns."""
     compiled: bool = False
-    """Whether a call goes through torch.compile's guards, which a kernel inside a step does not."""
+    """Whether a call includes torch.compile's guards, which a kernel of a training step does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,9 @@ class Measurement:
     works: tuple[Work, ...]
     bytes_moved: float
     seconds: float
-    """The median of the quietest round, without what a call of compiled code takes around its kernel."""
+    """Median of the best burst of readings, without the call of compiled code around the kernel."""
     spread: float
-    """Half of what lies between the quartiles, as a share of the median."""
+    """Half of the interquartile range, as a share of the median."""
     written: tuple[int, ...] = ()
 
     def fitted_seconds(self, device: DeviceProfile) -> float:
@@ -47,7 +48,7 @@ class Measurement:
         return kernel_seconds(self.works, self.bytes_moved, device) + fresh
 
     def error(self, device: DeviceProfile) -> float:
-        """Of the fit, as a share of what was measured; above zero where the fit is too slow."""
+        """Error of the fitted seconds relative to the measured ones; positive if the fit is too slow."""
         return self.fitted_seconds(device) / self.seconds - 1.0
 
     def as_json(self) -> dict[str, Any]:
@@ -60,31 +61,31 @@ class Measurement:
 
 
 def extern(family: str, label: str, operator: str, inputs: Sequence[Any], run: Callable[[], Any]) -> Sample:
-    """One kernel of a library, with the work that its operator's formula gives it."""
-    made = _tensors(run())
-    work = work_of(operator, specs(inputs), specs(made))
-    return Sample(family, label, (work,), work.bytes_moved, run, tuple(tensor.nbytes for tensor in made))
+    """One library kernel, with the work that its operator's formula predicts."""
+    returned = _tensors(run())
+    work = work_of(operator, specs(inputs), specs(returned))
+    return Sample(family, label, (work,), work.bytes_moved, run, tuple(tensor.nbytes for tensor in returned))
 
 
 def loop(
     family: str, label: str, function: Callable[..., Any], inputs: Sequence[torch.Tensor], works: Sequence[Work]
 ) -> Sample:
-    """A compiled function that takes turns over copies of its inputs, and whose results live on for as many turns:
-    a cache that is smaller does not hold what a step would have evicted."""
-    made = _tensors(function(*inputs))
-    moved = sum(tensor.nbytes for tensor in (*inputs, *made))
-    turns = max(1, min(256, IN_USE // moved))
-    given = cycle([inputs, *([tensor.clone() for tensor in inputs] for _ in range(turns - 1))])
-    results: deque[Any] = deque(maxlen=turns)
+    """A compiled loop that is called on a different copy of its inputs each time and whose results stay alive for as
+    many calls, so that its tensors are as cold in the caches as those of a training step."""
+    returned = _tensors(function(*inputs))
+    moved = sum(tensor.nbytes for tensor in (*inputs, *returned))
+    copies = max(1, min(256, _WORKING_SET_BYTES // moved))
+    arguments = cycle([inputs, *([tensor.clone() for tensor in inputs] for _ in range(copies - 1))])
+    results: deque[Any] = deque(maxlen=copies)
 
     def run() -> None:
-        results.append(function(*next(given)))
+        results.append(function(*next(arguments)))
 
-    return Sample(family, label, tuple(works), moved, run, tuple(tensor.nbytes for tensor in made), compiled=True)
+    return Sample(family, label, tuple(works), moved, run, tuple(tensor.nbytes for tensor in returned), compiled=True)
 
 
-IN_USE = 32 * 2**20
-"""Bytes that the turns of a loop take together."""
+_WORKING_SET_BYTES = 32 * 2**20
+"""Bytes of all copies of a loop's tensors together."""
 
 
 def specs(tensors: Iterable[Any]) -> tuple[TensorSpec, ...]:

@@ -1,7 +1,7 @@
-"""Fused attention of every backend: two matrix products for the scores' way forward, five for the way back.
+"""Fused attention of every backend: two matrix products in the forward, five in the backward.
 
-Torch's counter knows no causal masks; kernels skip the blocks above the diagonal, and so does the count here when
-the caller says `is_causal`.
+With `is_causal` the scores above the diagonal are not counted, because kernels skip their blocks; torch's flop counter
+counts them.
 """
 
 from __future__ import annotations
@@ -52,14 +52,15 @@ def _forward(call: Call, query: TensorSpec, key: TensorSpec, value: TensorSpec) 
 
 
 def _backward(call: Call, query: TensorSpec, key: TensorSpec, value: TensorSpec) -> Work:
-    # Scores again, gradients of query and key: over the width. Gradients of value and probabilities: over value's.
+    # Over the query width: recomputed scores, gradients of query and key. Over the value width: gradients of value and
+    # probabilities.
     scores = scores_of(query, key, causal=bool(call.arguments.get("is_causal")))
     work = call.matrix(2 * scores * (3 * query.shape[-1] + 2 * value.shape[-1]), "attention_backward")
     return replace(work, random_numbers=_dropped(call, scores))
 
 
 def scores_of(query: TensorSpec, key: TensorSpec, *, causal: bool = False) -> Any:
-    """How many are computed. Query heads may share a key head; each has scores of its own."""
+    """Number of computed scores. Query heads that share a key head have separate scores."""
     length, reach = query.shape[-2], key.shape[-2]
     heads = prod(query.shape[:-2])
     if not causal:
@@ -74,6 +75,6 @@ def _dropped(call: Call, scores: Any) -> Any:
 
 
 def _heads_first(spec: TensorSpec) -> TensorSpec:
-    """Sequences of unequal length are packed into one, without a batch; that counts as if all attended to all."""
+    """Sequences of unequal length are packed into one without a batch dimension and counted as one: an upper bound."""
     *batch, length, heads, width = spec.shape
     return replace(spec, shape=(*batch, heads, length, width))

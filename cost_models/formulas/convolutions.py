@@ -1,4 +1,4 @@
-"""Convolutions: two FLOPs for every weight that an element of the denser side meets."""
+"""Convolutions: two FLOPs for every output element (transposed: input element) and every weight of its filter."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def transposed_convolution(call: Call) -> Work:
 
 @rule("convolution_backward convolution_backward_overrideable", arguments=True)
 def backward(call: Call) -> Work:
-    """The gradients of image and weight cost a pass each, where they are wanted; that of the bias is a sum."""
+    """As many FLOPs as the forward for each of the requested gradients of image and weight; none for the bias."""
     gradient, source, weight = call.inputs[:3]
     wanted = sum(1 for spec in call.outputs if len(spec.shape) > 1)
     flops = _pass(source, weight, gradient, call.arguments.get("transposed"))
@@ -44,19 +44,19 @@ def time_first(call: Call) -> Work:
 
 
 def _pass(source: TensorSpec, weight: TensorSpec, result: TensorSpec, transposed: Any) -> int:
-    # A transposed convolution scatters every element of its image instead of gathering every one of its result.
+    # A transposed convolution scatters every input element; others gather every output element.
     scatters = _transposed(source, weight, result) if transposed is None else transposed
     return 2 * (source if scatters else result).numel * prod(weight.shape[1:])
 
 
 def _transposed(source: TensorSpec, weight: TensorSpec, result: TensorSpec) -> bool:
-    """A transposed convolution's weight has the image's channels first; where both sides have as many, it is told by
-    an image that grows."""
+    """Guess from shapes: the weight of a transposed convolution has the input channels first; if input and output have
+    equally many channels, the output of a transposed one is larger than the input."""
     if source.shape[1] != result.shape[1]:
         return weight.shape[0] == source.shape[1]
     return surely(2 * prod(result.shape[2:]) > 3 * prod(source.shape[2:]))
 
 
 def _family(source: TensorSpec, weight: TensorSpec) -> str:
-    """A weight that sees one channel of many belongs to a kernel that has nothing to sum over."""
+    """Depthwise kernels, with one input channel a filter, have no channel sum and run far below the peak."""
     return "depthwise" if weight.shape[1] == 1 and source.shape[1] != 1 else "convolution"

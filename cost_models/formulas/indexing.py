@@ -1,7 +1,7 @@
-"""What reads or writes at places that other tensors name: gathers, scatters, sorts and scans.
+"""Operators that read or write at indices: gathers, scatters, sorts and scans.
 
-A gather reads as many elements as it writes, however large what it picks from. A scatter out of place copies its
-base, then reads and writes the places it touches.
+A gather reads as many elements as it writes, whatever the size of its source. A scatter that is not in place copies its
+base, then reads and writes the indexed elements.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def gather(call: Call) -> Work:
     "index_copy index_fill index_reduce put masked_scatter _index_put_impl"
 )
 def scatter(call: Call) -> Work:
-    """The base comes first, then places and updates; one update may go to many places."""
+    """Operands are the base, then indices and updates; one update may be broadcast to many indices."""
     base, *rest = call.inputs
     touched = largest(*(spec.numel for spec in rest))
     return call.vector("scatter", touched, call.moved + 2 * touched * base.itemsize)
@@ -32,7 +32,7 @@ def scatter(call: Call) -> Work:
 
 @rule("embedding_dense_backward")
 def embedding_backward(call: Call) -> Work:
-    """A table of zeros, and each row of the gradient added to one of its rows."""
+    """Fills a table with zeros, then adds each row of the gradient to one of its rows."""
     gradient = call.inputs[0]
     return call.vector("scatter", gradient.numel, call.moved + 2 * gradient.nbytes)
 
@@ -65,7 +65,7 @@ def masked_scatter_backward(call: Call) -> Work:
 
 @rule("bucketize searchsorted")
 def search(call: Call) -> Work:
-    """Each element halves the boundaries until it has its place."""
+    """Binary search of each element among the boundaries."""
     boundaries = min(call.inputs, key=lambda spec: _is(spec, call.outputs[0]))
     found = call.outputs[0]
     return call.vector("gather", found.numel * log2(boundaries.shape[-1] if boundaries.shape else 2))
@@ -82,7 +82,7 @@ def histogram(call: Call) -> Work:
 
 @rule("nonzero nonzero_static")
 def nonzero(call: Call) -> Work:
-    """Counted first, written on the second pass."""
+    """Two passes over the input: one counts, one writes."""
     return call.vector("scan", call.inputs[0].numel, call.moved + call.inputs[0].nbytes)
 
 
@@ -91,7 +91,7 @@ def unique(call: Call) -> Work:
     return call.vector("sort", call.inputs[0].numel)
 
 
-# Runs with one sequence after the other, each step waiting for the one before.
+# Sequential along one dimension: each element depends on the one before.
 vectors("scan", "cumsum cumprod cummax cummin logcumsumexp _cummax_helper _cummin_helper unique_consecutive")
 vectors("scan", "segment_reduce _segment_reduce_backward")
 vectors("sort", "sort topk kthvalue median nanmedian mode argsort msort")
@@ -99,7 +99,7 @@ vectors("sort", "sort topk kthvalue median nanmedian mode argsort msort")
 
 @rule("_ctc_loss _ctc_loss_backward _cudnn_ctc_loss")
 def ctc(call: Call) -> Work:
-    """At every moment three ways into each of the labels and the blanks between them, added as logarithms."""
+    """At every time step three log-additions for each label and each blank between labels."""
     probabilities, targets = call.inputs[1:3] if "backward" in call.operator else call.inputs[:2]
     time, batch = (*probabilities.shape, 1)[:2]
     length = targets.shape[-1]

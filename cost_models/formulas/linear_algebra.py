@@ -1,4 +1,4 @@
-"""Factorisations and what is solved with them: leading terms, from Golub and Van Loan, Matrix Computations (2013)."""
+"""Factorisations and solvers: leading terms of FLOPs, from Golub and Van Loan, Matrix Computations (2013)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from autockpt.cost_models.formulas.symbolic import largest, smallest
 from autockpt.cost_models.work import Work
 
 Count = Callable[[Any, Any], Any]
-"""FLOPs of one matrix with so many rows and columns."""
+"""FLOPs for one matrix, from its rows and columns."""
 
 
 def _factor(packets: str, count: Count) -> None:
-    """The first operand is the matrix, in batches."""
+    """Register operators whose first operand is a batch of matrices."""
 
     def work(call: Call) -> Work:
         *batch, rows, columns = call.inputs[0].shape
@@ -36,7 +36,7 @@ _factor("cholesky linalg_cholesky_ex linalg_ldl_factor_ex", lambda rows, _: rows
 _factor("_linalg_det _linalg_slogdet linalg_lu linalg_lu_factor_ex", lambda m, n: _elimination(m, n))
 _factor("linalg_inv_ex", lambda rows, _: 2 * rows**3)
 _factor("cholesky_inverse", lambda rows, _: 2 * rows**3 / 3)
-# Householder vectors; with the orthogonal factor written out, as much again.
+# Householder vectors; forming the orthogonal factor explicitly costs as much again.
 _factor("geqrf", lambda m, n: 2 * _elimination(m, n))
 _factor("linalg_qr linalg_householder_product", lambda m, n: 4 * _elimination(m, n))
 _factor("_linalg_eigh", lambda rows, _: 9 * rows**3)
@@ -60,7 +60,7 @@ def solve(call: Call) -> Work:
 
 @rule("linalg_solve_triangular triangular_solve cholesky_solve linalg_lu_solve linalg_ldl_solve")
 def substitute(call: Call) -> Work:
-    """Every column of the answer meets the triangle once; two triangles after a factorisation."""
+    """Substitution through one triangle for each column of the solution; two triangles after a factorisation."""
     rows = call.outputs[0].shape[-2]
     triangles = 1 if "triangular" in call.operator else 2
     return _counted(call, list(call.outputs[0].shape[:-2]), triangles * rows**2 * call.outputs[0].shape[-1])
@@ -74,7 +74,7 @@ def reflect(call: Call) -> Work:
 
 @rule("_cdist_forward _cdist_backward _euclidean_dist")
 def pairwise(call: Call) -> Work:
-    """Every row of one side against every row of the other: a difference and a norm over their features."""
+    """A difference and a norm over the features, for every pair of rows."""
     backward = call.operator.startswith("aten._cdist_backward")
     left, right = call.inputs[1:3] if backward else call.inputs[:2]
     return call.vector("cheap", 3 * left.numel * right.shape[-2])

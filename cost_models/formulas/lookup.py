@@ -1,4 +1,4 @@
-"""Operator -> Work. One short rule per operator; an operator without a rule is priced by its bytes and says so."""
+"""The work of an operator call: from the operator's rule, else from its schema, else estimated from its bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from autockpt.cost_models.formulas.torch_operators import (
 from autockpt.cost_models.work import Work
 
 TABLES = (matmuls, attention, convolutions, linear_algebra, indexing, windows, vector)
-"""Where the rules are; importing a table fills the register."""
+"""Modules with rules; importing one registers them."""
 
 
 def work_of(
@@ -33,8 +33,8 @@ def work_of(
 ) -> Work:
     """The work of one call.
 
-    `elementwise` vouches that an operator without a rule is one pass over its tensors; `arguments` are those that are
-    no tensors, by the names of the schema: some rules are sharper with them.
+    `elementwise`: if the operator has no rule, it makes one pass over its tensors. `arguments`: those that are not
+    tensors, by their names in the schema; rules in `WITH_ARGUMENTS` are more accurate with them.
     """
     call = Call(operator, inputs, outputs, arguments or {})
     rule = rule_of(operator)
@@ -42,7 +42,7 @@ def work_of(
         try:
             return rule(call)
         except (IndexError, KeyError, TypeError, ValueError):
-            # OperatorCall with other operands than the rule knows: priced by bytes, and said so.
+            # Called with other operands than the rule expects.
             return _estimate(call)
     if elementwise:
         return call.vector("cheap")
@@ -51,7 +51,7 @@ def work_of(
 
 @cache
 def rule_of(operator: str) -> Rule | None:
-    """By its packet; what writes to its input in place does the work of its twin that does not."""
+    """The rule of the operator's packet; an in-place operator has the rule of its out-of-place one."""
     packet = operator.rpartition(".")[0] if operator.count(".") > 1 else operator
     rule = RULES.get(packet) or RULES.get(packet.removesuffix("_"))
     if rule is not None:
@@ -70,11 +70,11 @@ def _pass(call: Call) -> Work:
 
 
 def _registered(call: Call) -> Work | None:
-    """The user's own formula, where tensors are all that it can ask for."""
+    """From a FLOP formula that the user registered with torch, if all arguments of the operator are tensors."""
     if not takes_tensors(call.operator, len(call.inputs)):
         return None
-    given, made = ([meta_tensor(spec) for spec in specs] for specs in (call.inputs, call.outputs))
-    flops = registered_flops(overload_of(call.operator), given, {}, made[0] if len(made) == 1 else made)
+    inputs, outputs = ([meta_tensor(spec) for spec in specs] for specs in (call.inputs, call.outputs))
+    flops = registered_flops(overload_of(call.operator), inputs, {}, outputs[0] if len(outputs) == 1 else outputs)
     return None if flops is None else call.matrix(flops, "matmul")
 
 

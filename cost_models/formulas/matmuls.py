@@ -56,7 +56,7 @@ def added_matrix_vector(call: Call) -> Work:
 
 @rule("_grouped_mm _scaled_grouped_mm _scaled_grouped_mm_v2")
 def grouped(call: Call) -> Work:
-    """Offsets split one dimension among the groups, so the groups together do the work of one product over it."""
+    """Offsets divide one dimension among the groups, so the groups together do the work of one product over it."""
     left, right = call.inputs[:2]
     columns_are_split = len(left.shape) == 3 and len(right.shape) == 2
     rows = left.shape[-2] * left.shape[-1] if columns_are_split else left.numel
@@ -65,7 +65,7 @@ def grouped(call: Call) -> Work:
 
 @rule("_trilinear", arguments=True)
 def trilinear(call: Call) -> Work:
-    """Bilinear layers: three operands, made to broadcast, are multiplied and summed over some dimensions."""
+    """Bilinear layers: three operands are broadcast, multiplied and summed over some dimensions."""
     shapes = [_expand(spec.shape, call.arguments[f"expand{at}"]) for at, spec in enumerate(call.inputs[:3], 1)]
     terms = prod(largest(*sizes) for sizes in zip(*shapes, strict=True))
     return _sized(call, 2 * terms, batched=True)
@@ -80,7 +80,7 @@ def _expand(shape: tuple[int, ...], ones: list[int]) -> list[int]:
 
 @rule("_linear_cross_entropy_batch_chunked _linear_cross_entropy_batch_chunked_no_reduction", "torch_nn")
 def linear_cross_entropy(call: Call) -> Work:
-    """One product for the logits, and in the same pass one for each gradient that is wanted; logits are not stored."""
+    """A product for the logits and one for each requested gradient, in one kernel that does not store the logits."""
     rows, weight = call.inputs[:2]
     gradients = sum(spec.shape in (rows.shape, weight.shape) for spec in call.outputs)
     logits = prod(rows.shape[:-1]) * weight.shape[0]

@@ -1,4 +1,4 @@
-"""What a rule is given and where it is saved: one operator, one short function from its call to its Work."""
+"""Rules: one short function for each operator, from a call to its `Work`, registered by the operator's name."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Specs = tuple[TensorSpec, ...]
 class Call:
     operator: str
     inputs: Specs
-    """Tensors in the order in which they are given."""
+    """Tensor arguments in order."""
     outputs: Specs
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    """What is not a tensor, by the names of the schema, where the caller knows it; rules do without where they can."""
+    """Other arguments by their names in the schema; empty if the caller does not know them."""
 
     @cached_property
     def moved(self) -> int:
@@ -32,7 +32,7 @@ class Call:
 
     @cached_property
     def dtype(self) -> str:
-        """The narrowest floating type: a bf16 matmul that accumulates in fp32 runs at bf16 speed."""
+        """The narrowest floating-point type: a bf16 matmul with an fp32 result runs at bf16 speed."""
         floats = [spec for spec in (*self.inputs, *self.outputs) if "float" in spec.dtype]
         return min(floats, key=lambda spec: spec.itemsize).dtype if floats else "float32"
 
@@ -40,7 +40,7 @@ class Call:
         return Work(matrix_flops=flops, family=family, bytes_moved=self.moved, dtype=self.dtype)
 
     def vector(self, arithmetic: str, elements: Any = None, moved: Any = None) -> Work:
-        """Elementwise arithmetic: one pass over all tensors unless the rule knows better."""
+        """Elementwise arithmetic; by default one pass over all tensors."""
         return Work(
             elements=self.elements if elements is None else elements,
             arithmetic=arithmetic,
@@ -53,7 +53,7 @@ Rule = Callable[[Call], Work]
 
 RULES: dict[str, Rule] = {}
 WITH_ARGUMENTS: set[str] = set()
-"""Operators whose shapes do not tell everything: their rules are sharper with the arguments of the call."""
+"""Operators whose work depends on arguments besides tensors."""
 
 
 def rule(packets: str, namespace: str = "aten", *, arguments: bool = False) -> Callable[[Rule], Rule]:
@@ -70,7 +70,7 @@ def rule(packets: str, namespace: str = "aten", *, arguments: bool = False) -> C
 
 
 def vectors(arithmetic: str, packets: str, namespace: str = "aten") -> None:
-    """One pass over all tensors, with this arithmetic for each element."""
+    """Register operators that make one pass over all tensors, with this arithmetic for each element."""
     rule(packets, namespace)(lambda call: call.vector(arithmetic))
 
 

@@ -1,4 +1,4 @@
-"""Several operations as one: what a loop, a branch or an inner graph asks of a device."""
+"""Work of several operations combined: of a subgraph, a loop or a branch of control flow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from autockpt.cost_models.work import Work
 
 
 def sum_work(works: Iterable[Work]) -> Work:
-    """All of it. One family and one kind of arithmetic speak for the sum: those that most of it is of."""
+    """The sum. Its family and kind of arithmetic are those of the largest part, because `Work` has one of each."""
     parts = list(works)
     if not parts:
         return Work()
@@ -20,7 +20,7 @@ def sum_work(works: Iterable[Work]) -> Work:
     return Work(
         matrix_flops=sum(part.matrix_flops for part in parts),
         family=matrix.family,
-        # As many elements of the leading kind as take as long.
+        # Elements of that kind that take as many instructions.
         elements=total / ARITHMETIC[vector.arithmetic],
         arithmetic=vector.arithmetic,
         random_numbers=sum(part.random_numbers for part in parts),
@@ -31,7 +31,7 @@ def sum_work(works: Iterable[Work]) -> Work:
 
 
 def instructions(work: Work) -> float:
-    """Cheap instructions that its elementwise arithmetic takes on an average device."""
+    """Cheap instructions of the elementwise arithmetic, with the default weights."""
     return work.elements * ARITHMETIC[work.arithmetic]
 
 
@@ -46,5 +46,5 @@ def repeat_work(work: Work, count: float) -> Work:
 
 
 def most_expensive(works: Iterable[Work]) -> Work:
-    """Of branches, the one that a plan must be ready for."""
+    """Of branches the one with most work: a plan must hold for each."""
     return max(works, key=lambda work: (work.matrix_flops + instructions(work) + work.random_numbers, work.bytes_moved))

@@ -1,4 +1,4 @@
-"""What torch itself says of an operator by name: its tags, whether it returns views, its registered FLOP formula."""
+"""Facts that torch knows about an operator, by the operator's name: tags, schema, registered FLOP formula."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from autockpt.cost_models.work import TensorSpec
 
 @cache
 def overload_of(operator: str) -> torch._ops.OpOverload | None:
-    """`aten.add.Tensor` -> the operator; None for what is no registered operator."""
+    """`aten.add.Tensor` -> the operator; None if there is none of that name."""
     namespace, _, rest = operator.partition(".")
     name, _, overload = rest.partition(".")
     # Dunder names are attributes of the namespace object itself, not operators.
@@ -32,7 +32,7 @@ def is_pointwise(operator: str) -> bool:
 
 @cache
 def is_view(operator: str) -> bool:
-    """Whether the results share the bytes of an input, and nothing is written."""
+    """Whether all results alias inputs and nothing is written."""
     found = overload_of(operator)
     if found is None:
         return "getitem" in operator
@@ -42,29 +42,30 @@ def is_view(operator: str) -> bool:
 
 @cache
 def is_number(operator: str) -> bool:
-    """Whether an operator computes a size or checks one. What takes a tensor and returns nothing may do anything."""
+    """Whether an operator computes or checks a size. Operators that take a tensor and return nothing do not count: they
+    may have any effect."""
     found = overload_of(operator)
     if found is None:
         return operator.startswith(("<built-in function", "<function sym_", "math."))
     takes, returns = ([str(part.type) for part in parts] for parts in (found._schema.arguments, found._schema.returns))
-    asks = found.namespace == "aten" and bool(returns)
-    return not any("Tensor" in kind for kind in returns) and (asks or not any("Tensor" in kind for kind in takes))
+    is_query = found.namespace == "aten" and bool(returns)
+    return not any("Tensor" in kind for kind in returns) and (is_query or not any("Tensor" in kind for kind in takes))
 
 
 def registered_flops(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> float | None:
-    """What a formula of `torch.utils.flop_counter.register_flop_formula` says; None where there is none."""
+    """FLOPs by a formula of `torch.utils.flop_counter.register_flop_formula`; None without one."""
     formula = flop_registry.get(getattr(target, "overloadpacket", target))
     return None if formula is None else formula(*args, **kwargs, out_val=result)
 
 
 def takes_tensors(operator: str, count: int) -> bool:
-    """Whether so many tensors make the whole call."""
+    """Whether the operator's arguments are exactly `count` tensors."""
     found = overload_of(operator)
     return found is not None and [str(argument.type) for argument in found._schema.arguments] == ["Tensor"] * count
 
 
 def meta_tensor(spec: TensorSpec) -> Any:
-    """What a FLOP formula takes for a tensor: one without memory, or its shape where that is symbolic."""
+    """A tensor argument for a FLOP formula: on the meta device, or the bare shape if it is symbolic."""
     if all(isinstance(size, int) for size in spec.shape):
         return torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device="meta")
     return spec.shape

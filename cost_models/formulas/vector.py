@@ -1,8 +1,8 @@
-"""What makes one pass over its tensors, and how dear each element is.
+"""Operators that make one pass over their tensors, by the cost of an element's arithmetic.
 
-The kinds follow what compilers emit: one instruction, a division or a square root, one exponential, or a polynomial
-of a math library; reductions carry their sum from element to element. Operators that torch tags as pointwise and that
-are not named here are cheap.
+The kinds follow what compilers emit: one instruction, a division or square root, one exponential, or a polynomial of a
+math library; a reduction depends on the element before. Operators that torch tags as pointwise and that are not listed
+here are cheap.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from autockpt.cost_models.formulas.rules import Call, rule, vectors
 from autockpt.cost_models.work import Work
 
 _MULTIPLIED = 32
-"""torch._inductor.lowering.pow: whole exponents below it."""
+"""Inductor multiplies for whole exponents below this (torch._inductor.lowering.pow)."""
 
 vectors("divide", "div true_divide floor_divide sqrt rsqrt reciprocal remainder fmod addcdiv hypot gcd lcm")
 vectors("divide", "div sqrt rsqrt reciprocal remainder fmod hypot gcd cbrt", "prims")
@@ -100,7 +100,7 @@ vectors(
 
 
 def _lists(arithmetic: str, names: str) -> None:
-    """The same for all tensors of a list."""
+    """Register operators on lists of tensors."""
     rule(" ".join(f"_foreach_{name}" for name in names.split()))(
         lambda call: call.vector(arithmetic, sum(spec.numel for spec in call.outputs))
     )
@@ -122,7 +122,7 @@ _lists("transcendental", "sin cos asin acos atan erf erfc lgamma")
 
 @rule("pow", arguments=True)
 def power(call: Call) -> Work:
-    """Inductor multiplies for small whole exponents and takes roots for halves."""
+    """Inductor multiplies for small whole exponents and takes square roots for ±0.5."""
     exponent = call.arguments.get("exponent")
     if isinstance(exponent, int | float) and float(exponent).is_integer() and abs(exponent) < _MULTIPLIED:
         return call.vector("cheap" if exponent >= 0 else "divide")
@@ -138,7 +138,7 @@ def dropout(call: Call) -> Work:
 
 @rule("bernoulli rand randn rand_like randn_like randint randint_like randperm normal normal_functional uniform")
 def draw(call: Call) -> Work:
-    """One number for each element of the first result; a mask that comes with it is made of the same numbers."""
+    """One number for each element of the first result; a mask among the results is computed from the same numbers."""
     drawn = call.outputs[0].numel
     return Work(random_numbers=drawn, bytes_moved=call.moved, dtype=call.dtype)
 
@@ -152,7 +152,7 @@ rule("philox_rand", "rngprims")(draw)
 @rule("empty empty_like empty_strided empty_permuted new_empty new_empty_strided _efficientzerotensor")
 @rule("_unsafe_view _reshape_alias")
 def allocate(call: Call) -> Work:
-    """Memory that nobody writes yet; views that their schemas do not own up to."""
+    """Uninitialised memory; views whose schemas do not declare the alias."""
     return Work(dtype=call.dtype)
 
 

@@ -1,4 +1,4 @@
-"""What computes an element from several neighbours: pools, resampling, Fourier transforms, recurrent kernels."""
+"""Operators that compute an element from several others: pooling, resampling, Fourier transforms, recurrent kernels."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def average_backward(call: Call) -> Work:
 
 
 def _window(call: Call) -> int:
-    """Elements under one window; 1 where nobody says: one pass over the larger side counts then."""
+    """Elements of one window; 1 without the argument, so that one pass over the larger tensor is counted."""
     sides = call.arguments.get("kernel_size", (1,))
     sides = (sides,) if isinstance(sides, int) else tuple(sides)
-    # One number stands for all sides.
+    # One number is the size along every dimension.
     space = len(call.inputs[0].shape) - 2
     return prod(sides) if len(sides) > 1 else sides[0] ** max(space, 1)
 
@@ -44,7 +44,7 @@ def pool_backward(call: Call) -> Work:
 
 
 def _taps(packets: str, taps: int) -> None:
-    """Resampling: each element of the result is mixed from this many of the image."""
+    """Register resampling operators whose result elements each read `taps` elements of the image."""
 
     def forward(call: Call) -> Work:
         return call.vector("gather", call.outputs[0].numel * taps)
@@ -68,7 +68,7 @@ _taps("upsample_bicubic2d _upsample_bicubic2d_aa _upsample_lanczos2d_aa", 16)
 
 @rule("grid_sampler_2d grid_sampler_3d _grid_sampler_2d_cpu_fallback cudnn_grid_sampler")
 def grid_sample(call: Call) -> Work:
-    """Both neighbours in every direction, wherever the grid points."""
+    """Reads two neighbours along every dimension at every point of the grid."""
     corners = 2 ** (len(call.inputs[0].shape) - 2)
     result = call.outputs[0]
     return call.vector("gather", corners * result.numel, (corners + 1) * result.nbytes + call.inputs[1].nbytes)
@@ -83,13 +83,13 @@ def grid_sample_backward(call: Call) -> Work:
 @rule("_fft_c2c _fft_r2c _fft_c2r", arguments=True)
 @rule("fft_c2c fft_r2c fft_c2r", "prims", arguments=True)
 def fourier(call: Call) -> Work:
-    """Five FLOPs a point and halving (Cooley, Tukey 1965), the transforms of all dimensions together."""
+    """5 n log2(n) FLOPs (Cooley, Tukey 1965), with the transforms of all dimensions as one of their product."""
     longer = largest(*(spec.numel for spec in (call.inputs[0], call.outputs[0])))
     return call.vector("cheap", 5 * longer * log2(_transformed(call)))
 
 
 def _transformed(call: Call) -> Any:
-    """Points of one transform; the last dimension alone where nobody says which."""
+    """Points of one transform; of the last dimension if the argument is not known."""
     source = max(call.inputs[0], call.outputs[0], key=lambda spec: spec.dtype.startswith("float"))
     dimensions = call.arguments.get("dim", (-1,))
     return prod(source.shape[at] for at in dimensions) if source.shape else 1
@@ -97,7 +97,7 @@ def _transformed(call: Call) -> Any:
 
 @rule("_cudnn_rnn miopen_rnn mkldnn_rnn_layer")
 def recurrent(call: Call) -> Work:
-    """Every step multiplies with every weight matrix; the sequence is (time, batch, features)."""
+    """Every time step multiplies with every weight matrix; the input is (time, batch, features)."""
     steps = prod(call.inputs[0].shape[:-1])
     weights = sum(spec.numel for spec in call.inputs[1:] if len(spec.shape) == 2)
     return call.matrix(2 * steps * weights, "matmul")
@@ -105,7 +105,7 @@ def recurrent(call: Call) -> Work:
 
 @rule("_cudnn_rnn_backward miopen_rnn_backward mkldnn_rnn_layer_backward")
 def recurrent_backward(call: Call) -> Work:
-    """Two products where the forward has one."""
+    """Two products for each of the forward."""
     return call.matrix(2 * recurrent(call).matrix_flops, "matmul")
 
 

@@ -1,10 +1,10 @@
-"""How torch hands out the memory of a GPU: blocks of 512 bytes and their multiples, cut from segments that it keeps.
+"""Model of torch's caching allocator on a GPU: bytes allocated in blocks, bytes reserved in segments.
 
-The rules of torch 2.13's caching allocator as it is set by default (c10/core/AllocatorConfig.h): what takes up to 1
-MiB is cut from segments of 2 MiB, what takes less than 10 MiB from segments of 20 MiB, and what is larger from one of
-its own, a multiple of 2 MiB. The smallest free block that is large enough is taken; what is left of it stays free,
-unless it is 1 MiB or less of a large one, and is then counted as allocated too. Free neighbours become one. Left out
-are several streams, expandable segments, and what happens when the device is full.
+The rules of torch 2.13 with default settings (c10/core/AllocatorConfig.h). Sizes are rounded up to 512 bytes. Blocks of
+up to 1 MiB are split from segments of 2 MiB, blocks below 10 MiB from segments of 20 MiB; a larger block gets a segment
+of its own, rounded up to 2 MiB. The smallest free block that is large enough is used (best fit). Its remainder becomes
+a free block, except that a remainder of up to 1 MiB of a large block stays with it and counts as allocated. Free
+neighbours are merged. Not modelled: several streams, expandable segments, a full device.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ _MIB = 2**20
 _SMALL = _MIB
 _SMALL_SEGMENT = 2 * _MIB
 _LARGE_SEGMENT = 20 * _MIB
-_OWN_SEGMENT = 10 * _MIB
-_STEP = 2 * _MIB
+_SEPARATE_SEGMENT = 10 * _MIB
+_SEGMENT_MULTIPLE = 2 * _MIB
 
 
 def allocated_bytes(nbytes: int) -> int:
-    """What torch.cuda.memory_allocated counts for one allocation of so many bytes, in a segment that is new."""
-    rounded = _up(nbytes, BLOCK_BYTES)
-    whole = _up(nbytes, _STEP)
-    return whole if nbytes >= _OWN_SEGMENT and whole - rounded <= _SMALL else rounded
+    """What torch.cuda.memory_allocated counts for one allocation of `nbytes` in a new segment."""
+    rounded = _round_up(nbytes, BLOCK_BYTES)
+    whole = _round_up(nbytes, _SEGMENT_MULTIPLE)
+    return whole if nbytes >= _SEPARATE_SEGMENT and whole - rounded <= _SMALL else rounded
 
 
-def _up(nbytes: int, multiple: int) -> int:
+def _round_up(nbytes: int, multiple: int) -> int:
     return -(-nbytes // multiple) * multiple
 
 
 @dataclass(eq=False, slots=True)
 class Block:
-    """A piece of a segment, with its neighbours there."""
+    """A contiguous part of a segment, linked to its neighbours in the segment."""
 
     address: int
     nbytes: int
@@ -45,11 +45,11 @@ class Block:
 
 
 class _Pool:
-    """Free blocks, the smallest first and of those the lowest."""
+    """Free blocks, ordered by size, then by address."""
 
     def __init__(self, unsplit_bytes: int) -> None:
         self.unsplit_bytes = unsplit_bytes
-        """So much that is left of a block stays with it."""
+        """Largest remainder that is not split off a block."""
         self._free: list[tuple[int, int, Block]] = []
 
     def add(self, block: Block) -> None:
@@ -70,25 +70,25 @@ class _Pool:
 
 
 class CachingAllocator:
-    """What is taken from a device by a row of allocations and frees."""
+    """Replays allocations and frees in order."""
 
     def __init__(self) -> None:
         self.reserved_bytes = 0
-        """In segments, which are never given back: what torch.cuda.memory_reserved counts."""
+        """Bytes in segments, which are never returned to the device: what torch.cuda.memory_reserved counts."""
         self._small, self._large = _Pool(0), _Pool(_SMALL)
 
     def allocate(self, nbytes: int) -> Block | None:
-        """None where there is nothing to allocate."""
-        wanted = _up(nbytes, BLOCK_BYTES)
-        if not wanted:
+        """The block, None for zero bytes."""
+        rounded = _round_up(nbytes, BLOCK_BYTES)
+        if not rounded:
             return None
-        pool = self._small if wanted <= _SMALL else self._large
-        block = pool.take(wanted) or self._segment(wanted, pool)
-        if block.nbytes - wanted > pool.unsplit_bytes:
-            rest = Block(block.address + wanted, block.nbytes - wanted, pool, before=block, after=block.after)
+        pool = self._small if rounded <= _SMALL else self._large
+        block = pool.take(rounded) or self._segment(rounded, pool)
+        if block.nbytes - rounded > pool.unsplit_bytes:
+            rest = Block(block.address + rounded, block.nbytes - rounded, pool, before=block, after=block.after)
             if rest.after is not None:
                 rest.after.before = rest
-            block.nbytes, block.after = wanted, rest
+            block.nbytes, block.after = rounded, rest
             pool.add(rest)
         return block
 
@@ -103,9 +103,10 @@ class CachingAllocator:
             block = _joined(block, block.after)
         block.pool.add(block)
 
-    def _segment(self, wanted: int, pool: _Pool) -> Block:
+    def _segment(self, rounded: int, pool: _Pool) -> Block:
         fixed = _SMALL_SEGMENT if pool is self._small else _LARGE_SEGMENT
-        segment = Block(self.reserved_bytes, fixed if wanted < _OWN_SEGMENT else _up(wanted, _STEP), pool)
+        nbytes = fixed if rounded < _SEPARATE_SEGMENT else _round_up(rounded, _SEGMENT_MULTIPLE)
+        segment = Block(self.reserved_bytes, nbytes, pool)
         self.reserved_bytes += segment.nbytes
         return segment
 

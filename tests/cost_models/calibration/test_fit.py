@@ -1,4 +1,4 @@
-"""Fitting on a device whose figures are known: kernels timed by the model itself give the model back."""
+"""Fitting to kernels whose seconds are computed from a known profile finds that profile."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ELEMENTS = 2**19
 
 
 def measured(family: str, *works: Work, bytes_moved: float = 0.0, written: tuple[int, ...] = ()) -> Measurement:
-    """As the true device would take it."""
+    """With the seconds that the known profile predicts."""
     bare = Measurement(family, f"{works} {bytes_moved}", works, bytes_moved, 1.0, 0.0, written)
     return Measurement(family, bare.label, works, bytes_moved, bare.fitted_seconds(TRUE), 0.0, written)
 
@@ -60,7 +60,7 @@ def fitted() -> DeviceProfile:
     return fit(KERNELS, name="fitted", source="made up", kind="cpu", memory_bytes=0, launch_seconds=5e-6)
 
 
-def test_every_figure_is_found_again() -> None:
+def test_every_figure_of_the_known_profile_is_found() -> None:
     found = fitted()
     assert found.matrix_flops_per_second == pytest.approx(TRUE.matrix_flops_per_second)
     assert found.vector_flops_per_second == pytest.approx(TRUE.vector_flops_per_second)
@@ -80,13 +80,13 @@ def test_a_dtype_has_curves_of_its_own() -> None:
     assert {"matmul", "matmul.bfloat16", "attention"} == set(fitted().efficiency)
 
 
-def test_what_was_fitted_is_predicted() -> None:
+def test_fitted_kernels_have_no_error() -> None:
     facts = quality(KERNELS, fitted())
     assert facts["kernels"] == len(KERNELS)
     assert facts["worst_error"] < 1e-6
 
 
-def test_kernels_of_layers_are_judged_and_not_fitted() -> None:
+def test_kernels_of_layers_are_held_out_of_the_fit_and_in_its_errors() -> None:
     odd = Measurement("layers", "odd", (Work(elements=ELEMENTS),), 0.0, 1.0, 0.0)
     profile = fit([*KERNELS, odd], name="fitted", source="made up", kind="cpu", memory_bytes=0, launch_seconds=5e-6)
     assert profile == fitted()
@@ -95,7 +95,7 @@ def test_kernels_of_layers_are_judged_and_not_fitted() -> None:
     assert facts["unseen_worst_error"] == facts["worst_error"] > 0.9
 
 
-def test_launches_and_the_call_around_them_are_told_apart() -> None:
+def test_the_seconds_of_a_launch_and_of_a_call_are_separated() -> None:
     launch, call = fit_launch(one=25e-6, many=20e-6 + 32 * 5e-6, launches=32)
     assert launch == pytest.approx(5e-6)
     assert call == pytest.approx(20e-6)
@@ -112,5 +112,5 @@ def test_noise_that_leaves_nothing_after_the_launch_still_gives_a_rate() -> None
     assert profile.matrix_flops_per_second["float32"] == pytest.approx(1e11)
 
 
-def test_a_measurement_survives_the_way_through_json() -> None:
+def test_a_measurement_is_equal_after_writing_and_reading() -> None:
     assert [Measurement.from_json(one.as_json()) for one in KERNELS] == KERNELS

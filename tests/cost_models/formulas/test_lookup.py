@@ -88,9 +88,9 @@ def test_convolutions_count_as_torch_counts(
 def test_convolution_backward_counts_the_gradients_that_are_wanted(
     weight: tuple[int, ...], transposed: bool, wanted: tuple[bool, bool]
 ) -> None:
-    given = (empty(2, 8, 4, 4), empty(*weight))
-    (image,) = convolve(*given, 2, transposed, 1)
-    inputs = (torch.empty_like(image), *given)
+    operands = (empty(2, 8, 4, 4), empty(*weight))
+    (image,) = convolve(*operands, 2, transposed, 1)
+    inputs = (torch.empty_like(image), *operands)
     rest = ([0], [2, 2], [0, 0], [1, 1], transposed, [0, 0], 1, [*wanted, False])
     outputs, flops = counted(lambda: aten.convolution_backward(*inputs, *rest))
     made = tuple(output for output in outputs if output is not None)
@@ -148,8 +148,8 @@ def test_the_backward_of_groups_is_that_of_each_group_apart() -> None:
     images, weight = spec(2, 8, 9, 9), spec(8, 2, 3, 3)
     gradient = spec(2, 8, 7, 7)
     grouped = work_of("aten.convolution_backward.default", (gradient, images, weight), (images, weight))
-    apart = (spec(2, 2, 7, 7), spec(2, 2, 9, 9), spec(2, 2, 3, 3))
-    one = work_of("aten.convolution_backward.default", apart, apart[1:])
+    operands = (spec(2, 2, 7, 7), spec(2, 2, 9, 9), spec(2, 2, 3, 3))
+    one = work_of("aten.convolution_backward.default", operands, operands[1:])
     assert grouped.matrix_flops == 4 * one.matrix_flops
 
 

@@ -13,7 +13,7 @@ KIB, MIB = 2**10, 2**20
 
 
 @pytest.mark.parametrize(
-    ("asked", "allocated"),
+    ("requested", "allocated"),
     [
         pytest.param(0, 0, id="nothing"),
         pytest.param(16, 512, id="attention's random state"),
@@ -25,24 +25,24 @@ KIB, MIB = 2**10, 2**20
         pytest.param(10 * MIB + 4, 10 * MIB + 512, id="the rest of its segment is not"),
     ],
 )
-def test_what_one_allocation_takes(asked: int, allocated: int) -> None:
-    assert allocated_bytes(asked) == allocated
+def test_bytes_of_one_allocation(requested: int, allocated: int) -> None:
+    assert allocated_bytes(requested) == allocated
 
 
 @pytest.mark.parametrize(
-    ("asked", "reserved"),
+    ("requested", "reserved"),
     [
         pytest.param([1], 2 * MIB, id="a small one takes a small segment"),
         pytest.param([MIB, MIB], 2 * MIB, id="which two of them share"),
         pytest.param([MIB, MIB, 1], 4 * MIB, id="and no third"),
         pytest.param([5 * MIB] * 4, 20 * MIB, id="larger ones share a large segment"),
         pytest.param([11 * MIB], 12 * MIB, id="the largest have their own"),
-        pytest.param([1, 11 * MIB, 5 * MIB], 34 * MIB, id="each kind apart"),
+        pytest.param([1, 11 * MIB, 5 * MIB], 34 * MIB, id="one of each kind"),
     ],
 )
-def test_segments_by_the_size_of_what_is_asked_for(asked: list[int], reserved: int) -> None:
+def test_segments_by_the_sizes_of_allocations(requested: list[int], reserved: int) -> None:
     allocator = CachingAllocator()
-    for nbytes in asked:
+    for nbytes in requested:
         allocator.allocate(nbytes)
     assert allocator.reserved_bytes == reserved
 
