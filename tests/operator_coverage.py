@@ -14,10 +14,10 @@ from autockpt.passes.fx.subgraphs import whole_work
 
 class Knowledge(Enum):
     FREE = "free"
-    """A view, a number, memory that nobody writes: it takes no kernel."""
+    """A view, a size or uninitialised memory: no kernel runs."""
     FORMULA = "formula"
     ESTIMATED = "estimated"
-    """By its bytes, for want of a formula."""
+    """From its bytes, because there is no formula."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Row:
 
     @property
     def is_free(self) -> bool:
-        """Some call takes no time though it has bytes to move."""
+        """Whether some call takes no time although its tensors have bytes."""
         return Knowledge.FREE in self.calls
 
 

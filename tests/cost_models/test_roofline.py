@@ -1,4 +1,4 @@
-"""The roofline on a device whose rates are round."""
+"""The roofline on a device with round rates."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def device(launch_seconds: float = 0.0, **matrix_rates: float) -> DeviceProfile:
     )
 
 
-def test_little_arithmetic_takes_as_long_as_its_bytes() -> None:
+def test_an_operation_bound_by_memory_takes_the_time_of_its_bytes() -> None:
     assert seconds_of(Work(matrix_flops=1000.0, bytes_moved=500.0), device()) == 10.0
 
 
-def test_much_arithmetic_hides_its_bytes() -> None:
+def test_an_operation_bound_by_arithmetic_takes_the_time_of_its_flops() -> None:
     assert seconds_of(Work(matrix_flops=20_000.0, bytes_moved=500.0), device()) == 20.0
 
 
@@ -39,11 +39,11 @@ def test_every_kind_of_arithmetic_runs_at_its_own_rate() -> None:
 
 
 @pytest.mark.parametrize("work", [Work(bytes_moved=500.0), Work(matrix_flops=10_000.0)])
-def test_the_launch_comes_on_top(work: Work) -> None:
+def test_the_launch_is_added(work: Work) -> None:
     assert seconds_of(work, device(launch_seconds=0.5)) == 10.5
 
 
-def test_an_operation_inside_a_running_kernel_pays_arithmetic_only() -> None:
+def test_a_fused_operation_adds_its_arithmetic_only() -> None:
     work = Work(elements=100.0, bytes_moved=500.0)
     assert arithmetic_seconds(work, device(launch_seconds=0.5)) == 1.0
 
@@ -64,14 +64,14 @@ def test_a_fused_kernel_does_all_arithmetic_and_moves_its_bytes_once() -> None:
     assert kernel_seconds(works, 500.0, device(launch_seconds=0.5)) == 10.5
 
 
-def test_untouched_pages_come_on_top_where_a_device_has_them() -> None:
+def test_page_faults_of_large_tensors_are_added() -> None:
     slow = replace(device(), fresh_above_bytes=100, fresh_bytes_per_second=10.0)
     assert fresh_seconds(200.0, slow) == 20.0
     assert fresh_seconds(100.0, slow) == 0.0
     assert fresh_seconds(200.0, device()) == 0.0
 
 
-def test_efficiency_is_looked_up_by_the_time_at_peak() -> None:
+def test_efficiency_is_a_function_of_the_time_at_peak() -> None:
     curved = replace(device(bfloat16=2000.0), efficiency={"matmul": ((1.0, 0.5), (4.0, 1.0))})
     assert seconds_of(Work(matrix_flops=1000.0), curved) == 2.0
     assert seconds_of(Work(matrix_flops=8000.0, dtype="bfloat16"), curved) == 4.0

@@ -1,4 +1,4 @@
-"""FLOPs agree with torch's own counter, and what has no formula says so."""
+"""FLOPs agree with torch's flop counter, and work without a formula is marked as estimated."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_convolutions_count_as_torch_counts(
         pytest.param((8, 6, 2, 2), True, id="transposed"),
     ],
 )
-def test_convolution_backward_counts_the_gradients_that_are_wanted(
+def test_convolution_backward_counts_the_gradients_that_are_requested(
     weight: tuple[int, ...], transposed: bool, wanted: tuple[bool, bool]
 ) -> None:
     operands = (empty(2, 8, 4, 4), empty(*weight))
@@ -132,8 +132,8 @@ def test_attention_with_heads_after_length_counts_the_same(flavour: str) -> None
 
 
 @pytest.mark.parametrize(("length", "reach"), [(6, 6), (6, 9), (9, 6)])
-def test_causal_attention_computes_what_the_mask_lets_through(length: int, reach: int) -> None:
-    """Torch's counter does not know masks: the one place where ours is lower on purpose."""
+def test_causal_attention_counts_the_scores_below_the_diagonal(length: int, reach: int) -> None:
+    """torch's flop counter ignores the mask; this is the one place where ours is lower on purpose."""
     tensors = (spec(2, 4, length, 8), spec(2, 4, reach, 8), spec(2, 4, reach, 8))
     operator = "aten._scaled_dot_product_flash_attention_for_cpu.default"
     seen = torch.ones(length, reach).tril().sum() / (length * reach)
@@ -143,8 +143,8 @@ def test_causal_attention_computes_what_the_mask_lets_through(length: int, reach
     assert causal.random_numbers == 0
 
 
-def test_the_backward_of_groups_is_that_of_each_group_apart() -> None:
-    """Torch counts the weight's gradient as if every channel met every other; kernels do not."""
+def test_the_backward_of_a_grouped_convolution_is_the_sum_over_its_groups() -> None:
+    """Torch counts the weight's gradient as if every channel met every other; kernels do not compute that."""
     images, weight = spec(2, 8, 9, 9), spec(8, 2, 3, 3)
     gradient = spec(2, 8, 7, 7)
     grouped = work_of("aten.convolution_backward.default", (gradient, images, weight), (images, weight))
@@ -227,7 +227,7 @@ def test_a_scatter_copies_its_base_and_works_on_what_it_touches() -> None:
 
 
 @pytest.mark.parametrize("operator", ["aten.view.default", "aten.permute.default", "<built-in function getitem>"])
-def test_a_view_asks_nothing_of_a_device(operator: str) -> None:
+def test_a_view_has_no_work(operator: str) -> None:
     work = work_of(operator, (spec(4, 25),), (spec(100),))
     assert (work.elements, work.bytes_moved) == (0, 0)
     assert not work.estimated
@@ -241,12 +241,12 @@ def test_an_operator_that_takes_tensors_and_returns_nothing_is_not_free() -> Non
     assert work.estimated
 
 
-def test_an_operator_that_writes_in_place_works_like_its_twin() -> None:
+def test_an_in_place_operator_has_the_work_of_its_out_of_place_one() -> None:
     tensors = (spec(10), spec(10))
     assert work_of("aten.div_.Tensor", tensors, tensors[:1]) == work_of("aten.div.Tensor", tensors, tensors[:1])
 
 
-def test_a_rule_called_with_other_operands_than_it_knows_is_an_estimate() -> None:
+def test_a_rule_called_with_unexpected_operands_gives_an_estimate() -> None:
     work = work_of("aten.bmm.default", (), (spec(10),))
     assert work.estimated
     assert work.bytes_moved == 40
@@ -258,7 +258,7 @@ def test_matrix_products_move_their_operands_and_their_result() -> None:
     assert not work.estimated
 
 
-def test_an_unknown_operator_is_priced_by_its_bytes_and_says_so() -> None:
+def test_an_unknown_operator_is_estimated_from_its_bytes() -> None:
     work = work_of("mine.mystery.default", (spec(10),), (spec(20),))
     assert work.bytes_moved == 4 * 30
     assert work.matrix_flops == 0
@@ -287,7 +287,7 @@ def test_an_elementwise_operator_needs_no_formula() -> None:
     assert not work.estimated
 
 
-def test_an_exponential_is_dearer_than_a_sum() -> None:
+def test_an_exponential_costs_more_than_a_sum() -> None:
     dear = work_of("aten.exp.default", (spec(10),), (spec(10),))
     cheap = work_of("aten.sum.default", (spec(10),), (spec(),))
     assert ARITHMETIC[dear.arithmetic] > ARITHMETIC[cheap.arithmetic]
@@ -328,7 +328,7 @@ def test_nothing_in_and_nothing_out_is_no_work() -> None:
 @pytest.mark.parametrize(
     ("exponent", "kind"), [(2, "cheap"), (3.0, "cheap"), (-1, "divide"), (0.5, "divide"), (0.7, "power")]
 )
-def test_a_power_is_as_dear_as_what_inductor_makes_of_it(exponent: float, kind: str) -> None:
+def test_a_power_costs_what_inductor_lowers_it_to(exponent: float, kind: str) -> None:
     square = TensorSpec((8, 8), "float32", 4)
     work = work_of("aten.pow.Tensor_Scalar", (square,), (square,), arguments={"exponent": exponent})
     assert work.arithmetic == kind

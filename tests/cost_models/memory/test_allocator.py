@@ -1,4 +1,4 @@
-"""How torch hands out a GPU's memory, by its published rules."""
+"""The model of torch's caching allocator follows the rules of its source."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_segments_by_the_sizes_of_allocations(requested: list[int], reserved: in
     assert allocator.reserved_bytes == reserved
 
 
-def test_what_was_freed_is_used_again_and_nothing_is_given_back() -> None:
+def test_freed_blocks_are_reused_and_segments_stay_reserved() -> None:
     allocator = CachingAllocator()
     allocator.free(allocator.allocate(30 * MIB))
     halves = [allocator.allocate(15 * MIB) for _ in range(2)]
@@ -58,7 +58,7 @@ def test_what_was_freed_is_used_again_and_nothing_is_given_back() -> None:
     assert allocator.reserved_bytes == 30 * MIB
 
 
-def test_a_gap_that_is_too_small_does_not_serve() -> None:
+def test_a_free_block_that_is_too_small_is_not_used() -> None:
     allocator = CachingAllocator()
     blocks = [allocator.allocate(12 * MIB) for _ in range(3)]
     allocator.free(blocks[1])
@@ -66,7 +66,7 @@ def test_a_gap_that_is_too_small_does_not_serve() -> None:
     assert allocator.reserved_bytes == (3 * 12 + 14) * MIB
 
 
-def test_no_byte_is_ever_in_two_blocks() -> None:
+def test_blocks_never_overlap() -> None:
     draw, allocator = random.Random(0), CachingAllocator()
     held: list[Block] = []
     for _ in range(2000):

@@ -1,4 +1,4 @@
-"""What kernels of a GPU's vendor allocate inside themselves, by torch's source."""
+"""Workspaces of GPU kernels, as torch's source computes them."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ def attention(operator: str, heads: int, key_heads: int, dtype: str, itemsize: i
     return cuda_workspace_bytes(f"aten._scaled_dot_product_{operator}_backward.default", (query, query, key, key))
 
 
-def test_flash_attention_adds_up_the_gradient_of_queries_in_float32() -> None:
+def test_flash_attention_accumulates_the_query_gradient_in_float32() -> None:
     assert attention("flash_attention", 32, 32, "bfloat16", 2) == 64 * MIB + 32 * 4096 * 4
 
 
-def test_where_heads_share_keys_every_head_has_gradients_of_them_first() -> None:
+def test_heads_that_share_keys_have_separate_gradients_first() -> None:
     alone, shared = (attention("flash_attention", 32, heads, "bfloat16", 2) for heads in (32, 8))
     assert shared - alone == 2 * 32 * MIB
 
 
-def test_efficient_attention_adds_up_in_tiles() -> None:
+def test_efficient_attention_accumulates_in_tiles() -> None:
     assert attention("efficient_attention", 32, 32, "float32", 4) == 64 * MIB + 32 * 4096 * 4
 
 
-def test_nothing_is_made_up_for_what_is_not_known() -> None:
+def test_operators_without_a_rule_have_no_workspace() -> None:
     assert cuda_workspace_bytes("aten.convolution_backward.default", ()) == 0
 
 
@@ -43,5 +43,5 @@ def test_nothing_is_made_up_for_what_is_not_known() -> None:
         pytest.param((8, 0), "nonsense", 8 * MIB + 128 * 1024, id="not understood"),
     ],
 )
-def test_cublas_keeps_one_workspace(capability: tuple[int, int], config: str | None, nbytes: int) -> None:
+def test_cublas_has_one_workspace(capability: tuple[int, int], config: str | None, nbytes: int) -> None:
     assert cublas_bytes(capability, config) == nbytes
