@@ -16,7 +16,7 @@ import numpy as np
 
 from autockpt.passes.graph import Booleans, Floats, Integers
 from autockpt.passes.instances.instance import Instance, Recomputations, live_bytes, unavoidable_live
-from autockpt.passes.intervals import Intervals, lp_bound, solve
+from autockpt.passes.intervals import Intervals, lp_bound, solve_intervals
 
 _ROUNDS = 12
 
@@ -36,13 +36,13 @@ def interval_plan(instance: Instance, budget_bytes: int, limit_seconds: float = 
     intervals = pose_intervals(instance)
     slack = budget_bytes - unavoidable_bytes(instance).astype(np.float64)
     tried: list[Recomputations] = []
-    bound, timed_out, saved = _bound(instance, slack, limit_seconds), False, None
+    bound, timed_out = _bound(instance, slack, limit_seconds), False
     for _ in range(_ROUNDS):
-        answer = solve(intervals, slack, limit_seconds, saved)
+        answer = solve_intervals(intervals, slack, limit_seconds)
         if answer is None:
             break
-        timed_out, saved = timed_out or answer.timed_out, answer.saved
-        recomputed = just_in_time(instance, answer.again)
+        timed_out |= answer.timed_out
+        recomputed = just_in_time(instance, answer.recomputed)
         tried.append(recomputed)
         excess = _excess(instance, recomputed, budget_bytes)
         if not excess.any():
@@ -53,7 +53,7 @@ def interval_plan(instance: Instance, budget_bytes: int, limit_seconds: float = 
 
 def _bound(instance: Instance, slack: Floats, limit_seconds: float) -> float:
     intervals = pose_intervals(instance, earliest=True)
-    answer = solve(intervals, slack, limit_seconds)
+    answer = solve_intervals(intervals, slack, limit_seconds)
     if answer is not None:
         return answer.bound_seconds
     # Without an answer the time may only have run out; the linear program shows whether a solution exists.
@@ -80,12 +80,12 @@ def pose_intervals(instance: Instance, earliest: bool = False) -> Intervals:
     closes = np.where(demanded, first, soonest) if earliest else needed
     pairs = [(source, value) for value in range(boundary) for source in instance.reads[value]]
     return Intervals(
-        seconds=np.where(instance.must_save[:boundary], np.inf, instance.costs[:boundary]),
+        recompute_seconds=np.where(instance.must_save[:boundary], np.inf, instance.costs[:boundary]),
         nbytes=np.where(instance.is_output[:boundary], 0.0, instance.nbytes[:boundary].astype(np.float64)),
-        opens=unavoidable_live(instance).last_forward_read + 1,
-        closes=np.minimum(closes, instance.count) - 1,
+        first_moment=unavoidable_live(instance).last_forward_read + 1,
+        last_moment=np.minimum(closes, instance.count) - 1,
         reads=np.array(pairs, dtype=np.int64).reshape(-1, 2),
-        demanded=demanded,
+        needed_by_backward=demanded,
     )
 
 

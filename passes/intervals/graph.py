@@ -1,14 +1,14 @@
-"""A joint graph as a interval program: its values, its moments, and the bytes that a replayed plan holds besides.
+"""The retention intervals of a joint graph, and the bytes that a replayed plan holds besides its saved values.
 
-Moments are the operations of the forward and then of the backward, in order; what is recomputed belongs to the
-backward operation that it is recomputed for. Views are their base. The room for saved values at a moment is the budget
-less all that a replayed plan holds there besides them.
+Moments are the operations of the forward, then those of the backward, in order; a recomputation belongs to the backward
+operation that it runs for. Values are storages: a view counts as its base. The slack for saved values at a moment is
+the budget less all other bytes that a replayed plan holds there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +19,20 @@ from autockpt.passes.intervals.values import Intervals
 from autockpt.passes.problem import Plan, Problem, unavoidable_bytes
 
 
+@dataclass(frozen=True, eq=False)
+class _Uses:
+    """Arrays with one entry for each forward value."""
+
+    last_forward: Integers
+    """Moment of the last forward operation that reads or makes the value."""
+    first_backward: Integers
+    """Moment of the first backward operation that reads it; the number of moments where none does."""
+    pairs: Integers
+    """(u, v) in each row: forward value v is computed from u."""
+    readers: tuple[tuple[int, ...], ...]
+    """The forward values that are computed from each value."""
+
+
 class IntervalGraph:
     """The intervals of one problem with one order of its backward."""
 
@@ -26,82 +40,91 @@ class IntervalGraph:
         graph = problem.graph
         self._problem = problem
         forward = [v for v in graph.values if v.role is Role.FORWARD and v.name in graph.required_forward]
-        self.turn = len(forward)
+        self.boundary = len(forward)
         self._moment = {value.name: number for number, value in enumerate(forward)}
-        self._moment |= {name: self.turn + number for number, name in enumerate(order)}
-        self.moments = self.turn + len(order)
-        self.names = [v.name for v in graph.values if v.role is Role.FORWARD and not self._is_part_of_another(v)]
+        self._moment |= {name: self.boundary + number for number, name in enumerate(order)}
+        self.moments = self.boundary + len(order)
+        self.names = [v.name for v in graph.values if v.role is Role.FORWARD and not _is_view(v)]
         self._number = {name: number for number, name in enumerate(self.names)}
-        self._base = {v.name: v.storage if self._is_part_of_another(v) else v.name for v in graph.values}
-
-    @staticmethod
-    def _is_part_of_another(value: Value) -> bool:
-        return bool(value.storage) and not value.owns_bytes
+        self._base = {v.name: v.storage if _is_view(v) else v.name for v in graph.values}
 
     @cached_property
     def intervals(self) -> Intervals:
-        graph, count = self._problem.graph, len(self.names)
-        ends = np.array([self._moment.get(name, self.turn - 1) for name in self.names])
-        first = np.full(count, self.moments)
-        pairs: dict[tuple[int, int], None] = {}
-        for value in graph.values:
-            for name in value.inputs:
-                source = self._number.get(self._base[name])
-                if source is None or self._base[value.name] == self._base[name]:
-                    continue
-                if value.role is Role.BACKWARD:
-                    first[source] = min(first[source], self._moment.get(value.name, self.moments))
-                else:
-                    ends[source] = max(ends[source], self._moment.get(value.name, -1))
-                    if (target := self._number.get(self._base[value.name])) is not None:
-                        pairs[source, target] = None
-        for name in graph.backward_outputs:
-            if (source := self._number.get(self._base[name])) is not None:
-                first[source] = min(first[source], self.moments - 1)
-        reads = np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
-        self._first_reads = first
+        """A saved value that the backward does not read itself is held until all that is computed from it is done."""
+        uses = self._uses
         return Intervals(
-            seconds=np.array([self._seconds(name) for name in self.names]),
+            recompute_seconds=np.array([self._recompute_seconds(name) for name in self.names]),
             nbytes=np.array([self._nbytes(name) for name in self.names]),
-            opens=ends + 1,
-            # Held until the last that is made from it is made again.
-            closes=self._needed(first, reads) - 1,
-            reads=reads,
-            demanded=self._demanded(first),
+            first_moment=uses.last_forward + 1,
+            last_moment=self._last_needed(uses) - 1,
+            reads=uses.pairs,
+            needed_by_backward=self._needed_by_backward(uses),
         )
 
-    def _demanded(self, first: Integers) -> Booleans:
-        asked = first < self.moments
-        numbers = [self._number.get(self._base[name]) for name in self._problem.needed_by_backward]
-        asked[[number for number in numbers if number is not None]] = True
-        return asked
+    @cached_property
+    def shortest_intervals(self) -> Intervals:
+        """The same with each interval only as long as it is in every plan, for a bound that holds for all of them.
 
-    def _needed(self, first: Integers, reads: Integers) -> Integers:
-        """When a saved value has done its work: at its own first read, or when what is made from it is made again."""
-        needed = first.tolist()
-        later: list[int | None] = [None] * len(needed)
-        for source, value in reads[np.lexsort((reads[:, 0], reads[:, 1]))][::-1].tolist():
-            if needed[value] == self.moments:
-                needed[value] = self.turn if (known := later[value]) is None else known
-            so_far = later[source]
-            later[source] = needed[value] if so_far is None else max(so_far, needed[value])
-        for value, so_far in enumerate(later):
-            if needed[value] == self.moments:
-                needed[value] = self.turn if so_far is None else so_far
-        return np.array(needed)
+        A value that the backward does not read itself may have done its work as soon as the first of all values that
+        derive from it, over any number of steps, is read.
+        """
+        return replace(self.intervals, last_moment=self._first_needed(self._uses) - 1)
 
     @cached_property
-    def surest_intervals(self) -> Intervals:
-        """The same, each gap only as long as in every plan: what the backward does not read itself may be needed as
-        soon as anything is that is made from it, however far down."""
-        intervals = self.intervals
-        soonest = self._first_reads.tolist()
-        for source, value in intervals.reads[np.lexsort((intervals.reads[:, 0], intervals.reads[:, 1]))][::-1].tolist():
-            soonest[source] = min(soonest[source], soonest[value])
-        needed = np.where(self._first_reads < self.moments, self._first_reads, np.array(soonest, dtype=np.int64))
-        return replace(intervals, closes=np.where(needed < self.moments, needed, self.turn) - 1)
+    def _uses(self) -> _Uses:
+        graph, count = self._problem.graph, len(self.names)
+        last_forward = np.array([self._moment.get(name, self.boundary - 1) for name in self.names])
+        first_backward = np.full(count, self.moments)
+        pairs: dict[tuple[int, int], None] = {}
+        for value in graph.values:
+            base = self._base[value.name]
+            for read in dict.fromkeys(self._base[name] for name in value.inputs):
+                source = self._number.get(read)
+                if source is None or base == read:
+                    continue
+                if value.role is Role.BACKWARD:
+                    moment = self._moment.get(value.name, self.moments)
+                    first_backward[source] = min(first_backward[source], moment)
+                    continue
+                last_forward[source] = max(last_forward[source], self._moment.get(value.name, -1))
+                if (target := self._number.get(base)) is not None:
+                    pairs[source, target] = None
+        for name in graph.backward_outputs:
+            if (source := self._number.get(self._base[name])) is not None:
+                first_backward[source] = min(first_backward[source], self.moments - 1)
+        readers: list[list[int]] = [[] for _ in range(count)]
+        for source, target in pairs:
+            readers[source].append(target)
+        rows = np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
+        return _Uses(last_forward, first_backward, rows, tuple(map(tuple, readers)))
 
-    def _seconds(self, name: str) -> float:
+    def _needed_by_backward(self, uses: _Uses) -> Booleans:
+        needed = uses.first_backward < self.moments
+        numbers = [self._number.get(self._base[name]) for name in self._problem.needed_by_backward]
+        needed[[number for number in numbers if number is not None]] = True
+        return needed
+
+    def _last_needed(self, uses: _Uses) -> Integers:
+        """The moment after which each value is not needed: its first read by the backward, or, without one, the
+        latest such moment of the values computed from it, which it may have to be there for."""
+        needed = [self.boundary] * len(self.names)
+        for value in reversed(range(len(needed))):
+            if (first := int(uses.first_backward[value])) < self.moments:
+                needed[value] = first
+            else:
+                needed[value] = max((needed[reader] for reader in uses.readers[value]), default=self.boundary)
+        return np.array(needed)
+
+    def _first_needed(self, uses: _Uses) -> Integers:
+        """The same with the earliest first read of all values that derive from it."""
+        own_reads: list[int] = uses.first_backward.tolist()
+        earliest = own_reads.copy()
+        for value in reversed(range(len(earliest))):
+            earliest[value] = min(earliest[value], *(earliest[reader] for reader in uses.readers[value]), self.moments)
+        chosen = [own if own < self.moments else below for own, below in zip(own_reads, earliest, strict=True)]
+        return np.array([moment if moment < self.moments else self.boundary for moment in chosen])
+
+    def _recompute_seconds(self, name: str) -> float:
         if name in self._problem.must_save:
             return np.inf
         return self._problem.seconds[name] if name in self._problem.graph.required_forward else 0.0
@@ -113,34 +136,50 @@ class IntervalGraph:
         return np.inf if name in self._problem.unsavable else float(self._problem.graph.bytes_of(name))
 
     @cached_property
-    def unavoidable(self) -> Floats:
-        return unavoidable_bytes(self._problem, self._moment, self.turn, self.moments)
+    def unavoidable_bytes(self) -> Floats:
+        """Bytes that every plan holds at each moment."""
+        return unavoidable_bytes(self._problem, self._moment, self.boundary, self.moments)
 
-    def besides(self, simulator: Simulator, plan: Plan) -> tuple[Floats, Floats]:
-        """Of a replayed plan at each moment: bytes live in all, and those that are not saved values in their intervals."""
+    def live_and_other_bytes(self, simulator: Simulator, plan: Plan) -> tuple[Floats, Floats]:
+        """Bytes of a replayed plan at each moment: all that are live, and those that are not of saved values."""
         live = np.zeros(self.moments)
-        for fused, launches in simulator.launches(plan):
-            self._spread(fused, launches, live)
-        return live, live - self.held(plan.saved)
+        for fused, live_bytes in simulator.launches(plan):
+            during = [live_bytes[kernel.launch] for kernel in fused.kernels]
+            np.maximum.at(live, self._moments_of(fused), during)
+        return live, live - self._saved_bytes(plan.saved)
 
-    def _spread(self, fused: FusedPass, launches: Sequence[int], live: Floats) -> None:
-        """Each kernel counts for its own operation, or for the next of the pass that runs after it."""
+    def _moments_of(self, fused: FusedPass) -> list[int]:
+        """The moment of each kernel of a pass: that of its operation, or for a recomputation the next kernel's."""
         values = self._problem.graph.values
-        roles = [values[kernel.operation].role for kernel in fused.kernels]
-        role = Role.BACKWARD if Role.BACKWARD in roles else Role.FORWARD
-        own = [self._moment.get(values[k.operation].name, -1) for k in fused.kernels]
-        reached = np.maximum.accumulate([m if r is role else -1 for m, r in zip(own, roles, strict=True)])
-        moment = self.moments - 1 if role is Role.BACKWARD else self.turn - 1
-        for kernel, at, by in zip(reversed(fused.kernels), reversed(reached.tolist()), reversed(roles), strict=True):
-            moment = at if by is role and at >= 0 else moment
-            live[moment] = max(live[moment], launches[kernel.launch])
+        operations = [values[kernel.operation] for kernel in fused.kernels]
+        in_backward = any(operation.role is Role.BACKWARD for operation in operations)
+        role = Role.BACKWARD if in_backward else Role.FORWARD
+        moments: list[int | None] = []
+        reached = -1
+        for operation in operations:
+            if operation.role is not role:
+                moments.append(None)
+                continue
+            # Kernels are named after their first operation; fusion may put that behind operations of later moments.
+            reached = max(reached, self._moment.get(operation.name, -1))
+            moments.append(reached if reached >= 0 else None)
+        found: list[int] = []
+        following = self.moments - 1 if in_backward else self.boundary - 1
+        for moment in reversed(moments):
+            following = following if moment is None else moment
+            found.append(following)
+        return found[::-1]
 
-    def held(self, saved: Iterable[str]) -> Floats:
-        """Bytes of saved values whose gap contains each moment."""
-        change = np.zeros(self.moments + 1)
+    def _saved_bytes(self, saved: Iterable[str]) -> Floats:
+        """Bytes of saved values whose interval contains each moment."""
         intervals = self.intervals
         numbers = np.array(sorted(self._number[name] for name in saved), dtype=np.int64)
         numbers = numbers[~intervals.free_to_save[numbers]]
-        np.add.at(change, intervals.opens[numbers], intervals.nbytes[numbers])
-        np.add.at(change, intervals.closes[numbers] + 1, -intervals.nbytes[numbers])
+        change = np.zeros(self.moments + 1)
+        np.add.at(change, intervals.first_moment[numbers], intervals.nbytes[numbers])
+        np.add.at(change, intervals.last_moment[numbers] + 1, -intervals.nbytes[numbers])
         return np.cumsum(change)[:-1]
+
+
+def _is_view(value: Value) -> bool:
+    return bool(value.storage) and not value.owns_bytes

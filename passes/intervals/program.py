@@ -1,16 +1,15 @@
-"""The interval program: which values to keep over the turn and which to compute again, as a small integer program.
+"""The interval program: which values to save across the boundary and which to recompute, as an integer program.
 
-The gap of a forward value runs from its last use in the forward to its first in the backward. With `s` saved over the
-gap and `r` computed again, for every value v and every moment t:
+With `s` saved over its retention interval and `r` recomputed, for every forward value v and every moment t:
 
-    minimise   sum seconds[v] r[v] + traffic[v] s[v]
-    r[v] + s[v] >= 1                where the backward reads v         (`_demands`)
-    r[v] <= r[u] + s[u]             where v is computed from u         (`_inputs`)
-    sum nbytes[v] s[v] <= room[t]   over the v whose gap contains t    (`gap_rows.binding_rows`)
+    minimise   sum recompute_seconds[v] r[v]
+    r[v] + s[v] >= 1                       where the backward reads v             (`_add_needed`)
+    r[v] <= r[u] + s[u]                    where v is computed from u             (`_add_inputs`)
+    sum nbytes[v] s[v] <= slack_bytes[t]   over the v whose interval contains t   (`values.binding_constraints`)
 
-Without the rows of memory the matrix is a closure and its linear program integral; with k binding rows a vertex has
-about k fractions. So the linear program bounds tightly, its reduced costs against a rounded plan fix nearly every
-variable, and a small search is left.
+Without the memory constraints this is a closure problem, whose linear program has integral vertices; with k binding
+memory constraints a vertex has about k fractions. So the linear program gives a tight bound, its reduced costs against
+a rounded solution fix nearly all variables, and a small branch and bound is left.
 """
 
 from __future__ import annotations
@@ -21,125 +20,143 @@ import numpy as np
 
 from autockpt.passes.graph import Booleans, Floats, Integers
 from autockpt.passes.intervals.highs import solve_integer, solve_linear
-from autockpt.passes.intervals.linear import Constraints, LinearProgram, LinearSolution
-from autockpt.passes.intervals.values import Choice, Intervals, Row, binding_rows, relevant, round_to_choice
+from autockpt.passes.intervals.linear import Constraints, LinearProgram
+from autockpt.passes.intervals.values import (
+    Assignment,
+    Intervals,
+    MemoryConstraint,
+    binding_constraints,
+    round_shares,
+)
 
 _SCALE = 1e3
-"""Seconds and bytes are scaled to at most this, far above the solver's tolerances."""
+"""Largest cost and largest coefficient of memory after scaling, far above the solver's tolerances."""
 
 
 @dataclass(frozen=True)
-class Answer:
+class IntervalSolution:
     saved: Booleans
-    again: Booleans
+    recomputed: Booleans
     seconds: float
     lp_seconds: float
-    """The linear program's value: no plan of the class is faster."""
+    """Optimum of the linear program: a lower bound."""
     bound_seconds: float
-    """The best proven bound of the integer program, at least `lp_seconds`."""
+    """Best proven lower bound, at least `lp_seconds`."""
     proven: bool
+    """No other solution has fewer seconds."""
     timed_out: bool
 
 
-def solve(
-    intervals: Intervals,
-    room: Floats,
-    limit_seconds: float,
-    start: Booleans | None = None,
-    tolerance_seconds: float = 0.0,
-) -> Answer | None:
-    """None where no choice fits `room`. `start` marks values to keep in a plan to begin with, if it fits.
+def solve_intervals(
+    intervals: Intervals, slack_bytes: Floats, limit_seconds: float, tolerance_seconds: float = 0.0
+) -> IntervalSolution | None:
+    """The cheapest solution within `slack_bytes` at each moment; None where there is none, or none found in time.
 
-    A choice within `tolerance_seconds` of the best is good enough.
+    A solution within `tolerance_seconds` of the bound is taken without further search.
     """
-    posed = _pose(intervals, room)
+    posed = _pose(intervals, slack_bytes)
     relaxed = solve_linear(posed.program) if posed else None
     if posed is None or relaxed is None:
         return None
-    lp_seconds, size = relaxed.objective / posed.scale, posed.values.size
-    best = _rounded(intervals, posed, relaxed, start)
-    program = posed.program.fixed_by(relaxed, best.seconds * posed.scale) if best else posed.program
-    if best and best.seconds - lp_seconds <= tolerance_seconds:
-        return Answer(best.saved, best.again, best.seconds, lp_seconds, lp_seconds, best.seconds <= lp_seconds, False)
-    mixed = solve_integer(program, limit_seconds, tolerance_seconds * posed.scale)
-    if mixed.values is not None:
-        again, saved = np.zeros(intervals.count, dtype=np.bool_), intervals.free_to_save.copy()
-        again[posed.values], saved[posed.values] = mixed.values[:size] > 0.5, mixed.values[size:] > 0.5
-        found = Choice(saved, again, intervals.seconds_of(saved, again))
-        best = found if best is None or found.seconds <= best.seconds else best
+    lp_seconds = relaxed.objective / posed.scale
+    rounded = round_shares(intervals, posed.memory, posed.shares(relaxed.values))
+    if rounded and rounded.seconds - lp_seconds <= tolerance_seconds:
+        return _solution(rounded, lp_seconds, lp_seconds, proven=rounded.seconds <= lp_seconds, timed_out=False)
+    program = posed.program.fixed_by(relaxed, rounded.seconds * posed.scale) if rounded else posed.program
+    found = solve_integer(program, limit_seconds, tolerance_seconds * posed.scale)
+    best = rounded
+    if found.values is not None:
+        searched = posed.assignment(found.values)
+        best = searched if rounded is None or searched.seconds <= rounded.seconds else rounded
     if best is None:
         return None
-    bound = (
-        best.seconds
-        if mixed.proven and not tolerance_seconds
-        else min(max(lp_seconds, mixed.bound / posed.scale), best.seconds)
-    )
-    return Answer(best.saved, best.again, best.seconds, lp_seconds, bound, mixed.proven, mixed.timed_out)
+    is_optimum = found.proven and not tolerance_seconds
+    bound = best.seconds if is_optimum else min(max(lp_seconds, found.bound / posed.scale), best.seconds)
+    return _solution(best, lp_seconds, bound, found.proven, found.timed_out)
 
 
-def lp_bound(intervals: Intervals, room: Floats) -> float | None:
-    """Seconds that no plan of the class undercuts; None where no choice fits, not even in fractions."""
-    posed = _pose(intervals, room)
+def lp_bound(intervals: Intervals, slack_bytes: Floats) -> float | None:
+    """Lower bound of the seconds by the linear program; None where not even fractions fit."""
+    posed = _pose(intervals, slack_bytes)
     relaxed = solve_linear(posed.program) if posed else None
     return relaxed.objective / posed.scale if posed and relaxed else None
 
 
-def _rounded(intervals: Intervals, posed: _Posed, relaxed: LinearSolution, start: Booleans | None) -> Choice | None:
-    shares = np.zeros(intervals.count)
-    shares[posed.values] = relaxed.values[posed.values.size :]
-    starts = [shares] if start is None else [shares, start.astype(np.float64)]
-    plans = [plan for given in starts if (plan := round_to_choice(intervals, posed.rows, given)) is not None]
-    return min(plans, key=lambda plan: plan.seconds, default=None)
+def _solution(
+    best: Assignment, lp_seconds: float, bound_seconds: float, proven: bool, timed_out: bool
+) -> IntervalSolution:
+    return IntervalSolution(best.saved, best.recomputed, best.seconds, lp_seconds, bound_seconds, proven, timed_out)
 
 
 @dataclass(frozen=True)
 class _Posed:
+    """A linear program with variables r of `values`, then s of `values`; its cost is seconds times `scale`."""
+
+    intervals: Intervals
     program: LinearProgram
     values: Integers
-    """Of each column, for r and then for s."""
-    rows: list[Row]
+    memory: list[MemoryConstraint]
     scale: float
 
+    def shares(self, solution: Floats) -> Floats:
+        """How much of each value is saved, 0 to 1."""
+        shares = np.zeros(self.intervals.count)
+        shares[self.values] = solution[self.values.size :]
+        return shares
 
-def _pose(intervals: Intervals, room: Floats) -> _Posed | None:
-    rows = binding_rows(intervals, room)
-    if rows is None:
+    def assignment(self, solution: Floats) -> Assignment:
+        recomputed, saved = np.zeros(self.intervals.count, dtype=np.bool_), self.intervals.free_to_save.copy()
+        recomputed[self.values] = solution[: self.values.size] > 0.5
+        saved[self.values] = solution[self.values.size :] > 0.5
+        return Assignment(saved, recomputed, self.intervals.seconds_of(recomputed))
+
+
+def _pose(intervals: Intervals, slack_bytes: Floats) -> _Posed | None:
+    memory = binding_constraints(intervals, slack_bytes)
+    if memory is None:
         return None
-    values = np.flatnonzero(relevant(intervals))
+    values = np.flatnonzero(intervals.relevant)
     size = values.size
-    column = np.full(intervals.count, -1)
-    column[values] = np.arange(size)
-    cost, most = intervals.seconds[values], np.ones(2 * size)
-    most[:size][np.isinf(cost)] = 0.0
-    most[size:][np.isinf(intervals.nbytes[values])] = 0.0
-    cost = np.where(np.isinf(cost), 0.0, cost)
-    hold = intervals.hold_seconds[values]
-    scale = _SCALE / max(float(cost.max(initial=0.0)), float(hold.max(initial=0.0)), 1e-300)
-    build = Constraints()
-    _demands(build, intervals, values)
-    _inputs(build, intervals, column, size)
-    for row in rows:
-        members = row.members[column[row.members] >= 0]
-        unit = _SCALE / max(row.room, float(intervals.nbytes[members].max(initial=0.0)), 1.0)
-        nbytes = intervals.nbytes[members] * unit
-        build.add((size + column[members]).tolist(), nbytes.tolist(), high=row.room * unit)
-    program = LinearProgram(np.concatenate([cost, hold]) * scale, np.zeros(2 * size), most, build)
-    return _Posed(program, values, rows, scale)
+    variable = np.full(intervals.count, -1)
+    variable[values] = np.arange(size)
+    constraints = Constraints()
+    _add_needed(constraints, intervals, values)
+    _add_inputs(constraints, intervals, variable, size)
+    _add_memory(constraints, intervals, size + variable, variable >= 0, memory)
+    recompute_seconds, nbytes = intervals.recompute_seconds[values], intervals.nbytes[values]
+    cost = np.concatenate([np.where(np.isinf(recompute_seconds), 0.0, recompute_seconds), np.zeros(size)])
+    most = np.where(np.isinf(np.concatenate([recompute_seconds, nbytes])), 0.0, 1.0)
+    scale = _SCALE / max(float(cost.max(initial=0.0)), 1e-300)
+    program = LinearProgram(cost * scale, np.zeros(2 * size), most, constraints)
+    return _Posed(intervals, program, values, memory, scale)
 
 
-def _demands(build: Constraints, intervals: Intervals, values: Integers) -> None:
+def _add_needed(constraints: Constraints, intervals: Intervals, values: Integers) -> None:
     """r[v] + s[v] >= 1."""
-    asked = np.flatnonzero(intervals.demanded[values])
-    build.add_each(np.column_stack([asked, asked + values.size]), [1.0, 1.0], low=1.0)
+    needed = np.flatnonzero(intervals.needed_by_backward[values])
+    constraints.add_each(np.column_stack([needed, needed + values.size]), [1.0, 1.0], low=1.0)
 
 
-def _inputs(build: Constraints, intervals: Intervals, column: Integers, size: int) -> None:
-    """r[u] + s[u] - r[v] >= 0, where v can run again and u is not there anyway."""
-    source, target = column[intervals.reads[:, 0]], column[intervals.reads[:, 1]]
-    live = (
-        (target >= 0)
-        & ~intervals.free_to_save[intervals.reads[:, 0]]
-        & np.isfinite(intervals.seconds[intervals.reads[:, 1]])
+def _add_inputs(constraints: Constraints, intervals: Intervals, variable: Integers, size: int) -> None:
+    """r[u] + s[u] - r[v] >= 0, where v may be recomputed and u is not free to save."""
+    sources, targets = intervals.reads[:, 0], intervals.reads[:, 1]
+    matters = (
+        (variable[targets] >= 0) & ~intervals.free_to_save[sources] & np.isfinite(intervals.recompute_seconds[targets])
     )
-    pairs = np.column_stack([source[live], source[live] + size, target[live]])
-    build.add_each(pairs, [1.0, 1.0, -1.0], low=0.0)
+    source, target = variable[sources[matters]], variable[targets[matters]]
+    constraints.add_each(np.column_stack([source, source + size, target]), [1.0, 1.0, -1.0], low=0.0)
+
+
+def _add_memory(
+    constraints: Constraints,
+    intervals: Intervals,
+    saved_variable: Integers,
+    exists: Booleans,
+    memory: list[MemoryConstraint],
+) -> None:
+    """sum nbytes[v] s[v] <= slack, each constraint in a unit of its own."""
+    for constraint in memory:
+        values = constraint.values[exists[constraint.values]]
+        nbytes = intervals.nbytes[values]
+        unit = _SCALE / max(constraint.slack_bytes, float(nbytes.max(initial=0.0)), 1.0)
+        constraints.add(saved_variable[values].tolist(), (nbytes * unit).tolist(), high=constraint.slack_bytes * unit)

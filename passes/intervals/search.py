@@ -1,13 +1,14 @@
-"""The interval program on a joint graph: solve, replay exactly, correct what the replay showed, solve again.
+"""Plans by the interval program: solve, replay the plan, correct the slack by what the replay held, solve again.
 
-What a moment holds besides saved values depends on the plan: what is recomputed lives there, and what is fused does
-not. So each round takes the room from the last replay. A choice that does not fit with each value recomputed once is
-tried again with the cut_points of the forward rebuilt first and the rest from there (`schedule.py`). Where one round's plan
-fits with space to spare and another's does not fit, the next is halfway between. Of all that fit the fastest is taken.
+The slack for saved values at a moment is the budget less the other bytes there, and those depend on the plan:
+recomputed values are live, values inside a fused kernel are not. So each round takes the other bytes from the replay of
+the last. A plan that does not fit with every value recomputed once is also tried in two levels: the cut points of the
+forward are rebuilt first, and everything else from them. Of all plans that fit, the fastest is taken.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
 
@@ -16,121 +17,149 @@ import numpy as np
 from autockpt.passes.forecast import Candidate, Evaluator
 from autockpt.passes.graph import Floats, Kind
 from autockpt.passes.intervals.graph import IntervalGraph
-from autockpt.passes.intervals.program import Answer, lp_bound, solve
+from autockpt.passes.intervals.program import IntervalSolution, lp_bound, solve_intervals
 from autockpt.passes.problem import Plan, cut_point_values
 
-_PATIENT_ROUNDS = 5
-"""With fewer rounds than these the first plan that fits is taken."""
 METHOD = "interval program"
+_ROUNDS_TO_IMPROVE = 5
+"""With fewer rounds than these, the first plan that fits is taken."""
 _TOLERANCE = 0.003
-"""Of a step: a choice this close to the best is good enough before its replay."""
+"""Share of a step's seconds by which a solution may miss its bound: its replay changes more than that."""
 _USED = 0.995
-"""A plan that uses so much of the budget needs no further round."""
+"""A plan that uses this share of the budget needs no further round."""
 
 
 class IntervalSearch:
-    """Plans of the interval program's class for many budgets of one problem."""
+    """Plans for many budgets of one problem, in which the forward and each recomputed value run once."""
 
-    def __init__(
-        self,
-        evaluator: Evaluator,
-        fastest: Plan,
-        rounds: int,
-        limit_seconds: float,
-    ) -> None:
-        self._evaluator, self._fastest = evaluator, fastest
-        self._problem, self._simulator = evaluator.problem, evaluator.simulator
+    def __init__(self, evaluator: Evaluator, fastest: Plan, rounds: int, limit_seconds: float) -> None:
+        self._evaluator, self._fastest, self._rounds = evaluator, fastest, rounds
+        self._problem = evaluator.problem
         self._graph = IntervalGraph(self._problem, evaluator.order)
         self._limit_seconds = limit_seconds
-        self._tolerance = _TOLERANCE * sum(self._problem.seconds.values())
-        self._rounds = rounds
-        self._start: Floats | None = None
+        self._tolerance_seconds = _TOLERANCE * sum(self._problem.seconds.values())
         self._solved: dict[int, Candidate | None] = {}
         self.timed_out = False
-        """Whether a solver ran out of time: a faster machine might then find another plan."""
+        """Whether a solver ran out of time: another run may then find another plan."""
 
     def bound_seconds(self, budget_bytes: int) -> float:
-        """What no plan of the class has less of; infinite where the class has none that fits."""
-        found = lp_bound(self._graph.surest_intervals, budget_bytes - self._graph.unavoidable)
-        return np.inf if found is None else found
+        """Recomputation that every plan of the class needs at this budget; infinite where none of them fits."""
+        bound = lp_bound(self._graph.shortest_intervals, budget_bytes - self._graph.unavoidable_bytes)
+        return np.inf if bound is None else bound
 
     @property
     def least_bytes(self) -> int:
         """No plan of the class has a lower peak."""
-        return int(self._graph.unavoidable.max(initial=0.0))
+        return int(self._graph.unavoidable_bytes.max(initial=0.0))
 
     def __call__(self, budget_bytes: int) -> Candidate | None:
-        """The fastest plan that was found to fit; the same budget is solved once."""
+        """The fastest plan that was found to fit. Each budget is solved once."""
         if budget_bytes not in self._solved:
             self._solved[budget_bytes] = self._search(budget_bytes)
         return self._solved[budget_bytes]
 
     def _search(self, budget_bytes: int) -> Candidate | None:
         best: Candidate | None = None
-        fits: Floats | None = None
-        over: Floats | None = None
-        besides = self._besides_fastest
-        seen = set()
+        assumption = _Assumption(self._other_bytes_of_fastest)
+        tried: set[frozenset[str]] = set()
         for _ in range(self._rounds):
             if self._limit_seconds <= 0:
                 self.timed_out = True
                 break
-            answer = self._solve(budget_bytes - besides)
-            if answer is None:
-                # Too dark a view: halfway back to one that had a solution.
-                over, besides = besides, (besides + (self._besides_fastest if fits is None else fits)) / 2
+            solution = self._solve(budget_bytes - assumption.other_bytes)
+            if solution is None:
+                assumption.has_no_solution()
                 continue
-            self.timed_out |= answer.timed_out
-            saved = self._saved(answer)
-            if saved in seen:
+            saved = self._saved(solution)
+            if saved in tried:
                 break
-            seen.add(saved)
-            candidate, live, replayed = self._replay(saved, budget_bytes)
-            peak = int(live.max())
-            if peak <= budget_bytes:
-                fits = besides
-                if best is None or candidate.seconds < best.seconds:
-                    best = candidate
-                if peak >= _USED * budget_bytes or self._rounds < _PATIENT_ROUNDS:
+            tried.add(saved)
+            replayed = self._replay(saved, budget_bytes)
+            fits = replayed.peak_bytes <= budget_bytes
+            if fits:
+                if best is None or replayed.candidate.seconds < best.seconds:
+                    best = replayed.candidate
+                if replayed.peak_bytes >= _USED * budget_bytes or self._rounds < _ROUNDS_TO_IMPROVE:
                     break
-            else:
-                over = besides
-            now = np.where(live > 0, replayed, besides)
-            besides = now if fits is None or over is None else (fits + over) / 2
+            assumption.correct(replayed, fits)
         return best
 
-    def _solve(self, room: Floats) -> Answer | None:
-        """All solutions share one limit, so that planning as a whole has one."""
+    def _solve(self, slack_bytes: Floats) -> IntervalSolution | None:
+        """All budgets together share one time limit."""
         started = perf_counter()
-        answer = solve(self._graph.intervals, room, self._limit_seconds, None, self._tolerance)
+        solution = solve_intervals(self._graph.intervals, slack_bytes, self._limit_seconds, self._tolerance_seconds)
         self._limit_seconds -= perf_counter() - started
-        return answer
+        self.timed_out |= solution is not None and solution.timed_out
+        return solution
 
-    def _replay(self, saved: frozenset[str], budget_bytes: int) -> tuple[Candidate, Floats, Floats]:
-        """With each value recomputed once; or, where that does not fit and this is lower, the cut_points rebuilt first."""
-        candidate = self._evaluator.saving(saved, METHOD)
-        live, besides = self._graph.besides(self._simulator, candidate.plan)
-        if live.max() <= budget_bytes or not self._cut_points - saved:
-            return candidate, live, besides
-        again = self._evaluator.saving(saved, METHOD, self._cut_points - saved)
-        live_again, besides_again = self._graph.besides(self._simulator, again.plan)
-        return (again, live_again, besides_again) if live_again.max() < live.max() else (candidate, live, besides)
+    def _saved(self, solution: IntervalSolution) -> frozenset[str]:
+        """Values that the solution saves and that the backward or a recomputation reads."""
+        intervals, names = self._graph.intervals, self._graph.names
+        sources, targets = intervals.reads[:, 0], intervals.reads[:, 1]
+        read = intervals.needed_by_backward.copy()
+        read[sources[solution.recomputed[targets]]] = True
+        saved = np.flatnonzero(solution.saved & read & np.isfinite(intervals.nbytes))
+        by_name = self._problem.graph.by_name
+        return frozenset(names[value] for value in saved if by_name[names[value]].kind is not Kind.SYMBOL)
+
+    def _replay(self, saved: frozenset[str], budget_bytes: int) -> _Replayed:
+        """Every value recomputed once; or in two levels, where that does not fit and two levels have a lower peak."""
+        once = self._replayed(self._evaluator.saving(saved, METHOD))
+        rebuilt_first = self._cut_points - saved
+        if once.peak_bytes <= budget_bytes or not rebuilt_first:
+            return once
+        two_levels = self._replayed(self._evaluator.saving(saved, METHOD, rebuilt_first))
+        return two_levels if two_levels.peak_bytes < once.peak_bytes else once
+
+    def _replayed(self, candidate: Candidate) -> _Replayed:
+        return _Replayed(candidate, *self._graph.live_and_other_bytes(self._evaluator.simulator, candidate.plan))
 
     @cached_property
     def _cut_points(self) -> frozenset[str]:
         return cut_point_values(self._problem) - frozenset(self._problem.must_save)
 
-    @property
-    def _besides_fastest(self) -> Floats:
-        if self._start is None:
-            self._start = self._graph.besides(self._simulator, self._fastest)[1]
-        return self._start
+    @cached_property
+    def _other_bytes_of_fastest(self) -> Floats:
+        return self._graph.live_and_other_bytes(self._evaluator.simulator, self._fastest)[1]
 
-    def _saved(self, answer: Answer) -> frozenset[str]:
-        """What crosses: values that are saved and that the backward or a recomputation reads."""
-        intervals, names = self._graph.intervals, self._graph.names
-        read = intervals.demanded.copy()
-        read[intervals.reads[answer.again[intervals.reads[:, 1]], 0]] = True
-        crossing = np.flatnonzero(answer.saved & read & np.isfinite(intervals.nbytes))
-        by_name = self._problem.graph.by_name
-        return frozenset(names[number] for number in crossing if by_name[names[number]].kind is not Kind.SYMBOL)
+
+@dataclass(frozen=True, eq=False)
+class _Replayed:
+    candidate: Candidate
+    live_bytes: Floats
+    """At each moment."""
+    other_bytes: Floats
+    """Those of them that are not of saved values."""
+
+    @property
+    def peak_bytes(self) -> int:
+        return int(self.live_bytes.max())
+
+
+class _Assumption:
+    """Bytes besides saved values at each moment, as assumed for the next solve.
+
+    Follows the last replay, until one assumption led to a plan that fits and another did not: then it is their mean.
+    """
+
+    def __init__(self, start: Floats) -> None:
+        self.other_bytes = start
+        self._start = start
+        self._fitted: Floats | None = None
+        self._failed: Floats | None = None
+
+    def has_no_solution(self) -> None:
+        """It was too high: go halfway back to one that had a solution."""
+        solvable = self._start if self._fitted is None else self._fitted
+        self._failed, self.other_bytes = self.other_bytes, (self.other_bytes + solvable) / 2
+
+    def correct(self, replayed: _Replayed, fits: bool) -> None:
+        if fits:
+            self._fitted = self.other_bytes
+        else:
+            self._failed = self.other_bytes
+        if self._fitted is not None and self._failed is not None:
+            self.other_bytes = (self._fitted + self._failed) / 2
+        else:
+            # No kernel was counted at a moment without live bytes: nothing was learned of it.
+            self.other_bytes = np.where(replayed.live_bytes > 0, replayed.other_bytes, self.other_bytes)

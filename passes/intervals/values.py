@@ -1,10 +1,8 @@
-"""The values of a interval program: what they cost, when they are held, which matter, and a choice rounded from shares.
+"""Retention intervals: when each forward value is held if it is saved, and what recomputing it costs.
 
-The rows of memory of a interval program that can bind.
-
-Every gap spans the turn, so the values held before it only gain members with time and those after it only lose them:
-each side is a chain of nested sets. A row is implied by another of its side that has all of its members and no more
-room, and cannot bind where everything it could hold fits.
+The retention interval of a value runs from its last use in the forward to its first use in the backward, so it contains
+the boundary between the two. Going from the boundary outwards, to earlier or to later moments, the set of saved values
+that are held only shrinks. A memory constraint is therefore implied by one closer to the boundary with no more slack.
 """
 
 from __future__ import annotations
@@ -20,144 +18,158 @@ from autockpt.passes.graph import Booleans, Floats, Integers
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    seconds: Floats
-    """To compute each value again; infinite where it must not be."""
+    """Arrays with one entry for each forward value, in topological order."""
+
+    recompute_seconds: Floats
+    """Infinite where the value must be saved."""
     nbytes: Floats
-    """Held over the gap; infinite where the value cannot be saved."""
-    opens: Integers
-    closes: Integers
-    """First and last moment of the gap, both inside. Closing before opening means an empty gap: saved for nothing."""
+    """Held during the interval; infinite where the value cannot be saved."""
+    first_moment: Integers
+    last_moment: Integers
+    """Both inside the interval; empty if the last is before the first: saving then costs no memory."""
     reads: Integers
-    """Pairs (u, v), one a line: v is computed from u."""
-    demanded: Booleans
+    """Pairs (u, v), one in each row: v is computed from u."""
+    needed_by_backward: Booleans
     """The backward reads the value itself."""
-    traffic: Floats | None = None
-    """Seconds that keeping each value costs even where memory is free; nothing where not given."""
 
-    def seconds_of(self, saved: Booleans, again: Booleans) -> float:
-        """What a choice costs."""
-        return float(self.seconds[again].sum()) + float(self.hold_seconds[saved].sum())
-
-    @cached_property
-    def hold_seconds(self) -> Floats:
-        return np.zeros(self.count) if self.traffic is None else self.traffic
+    def seconds_of(self, recomputed: Booleans) -> float:
+        return float(self.recompute_seconds[recomputed].sum())
 
     @property
     def count(self) -> int:
-        return len(self.seconds)
+        return len(self.recompute_seconds)
 
     @cached_property
     def free_to_save(self) -> Booleans:
-        empty: Booleans = (self.closes < self.opens) & np.isfinite(self.nbytes)
+        empty: Booleans = (self.last_moment < self.first_moment) & np.isfinite(self.nbytes)
         return np.asarray(empty | (self.nbytes == 0), dtype=np.bool_)
 
     @cached_property
     def sources(self) -> tuple[tuple[int, ...], ...]:
+        """The values that each value is computed from."""
         sources: list[list[int]] = [[] for _ in range(self.count)]
         for source, value in self.reads.tolist():
             sources[value].append(source)
         return tuple(map(tuple, sources))
 
-
-@dataclass(frozen=True)
-class Choice:
-    saved: Booleans
-    again: Booleans
-    seconds: float
-
-
-def relevant(intervals: Intervals) -> Booleans:
-    """Values that are not free to keep and that the backward reads or some recomputation may read."""
-    found = intervals.demanded & ~intervals.free_to_save
-    ahead = np.flatnonzero(found).tolist()
-    open_values = np.isfinite(intervals.seconds) & ~intervals.free_to_save
-    while ahead:
-        value = ahead.pop()
-        if not open_values[value]:
-            continue
-        for source in intervals.sources[value]:
-            if not found[source] and not intervals.free_to_save[source]:
-                found[source] = True
-                ahead.append(source)
-    return found
-
-
-def round_to_choice(intervals: Intervals, rows: Sequence[Row], shares: Floats) -> Choice | None:
-    """Keep what has a share, let go of the smallest shares (then the cheapest per byte) until every row fits."""
-    saved = intervals.free_to_save | ((shares > 1e-6) & np.isfinite(intervals.nbytes)) | np.isinf(intervals.seconds)
-    with np.errstate(invalid="ignore"):
-        rate = intervals.seconds / np.maximum(intervals.nbytes, 1.0)
-    for row in rows:
-        held = row.members[saved[row.members]]
-        over = float(intervals.nbytes[held].sum()) - row.room
-        loose = held[np.isfinite(intervals.seconds[held])]
-        for value in loose[np.lexsort((loose, rate[loose], np.round(shares[loose], 6)))]:
-            if over <= 0:
-                break
-            saved[value] = False
-            over -= float(intervals.nbytes[value])
-    return _completed(intervals, rows, saved)
-
-
-def _completed(intervals: Intervals, rows: Sequence[Row], saved: Booleans) -> Choice | None:
-    """Compute again what is demanded and not saved, and what that reads; None where this cannot be or does not fit."""
-    again, used = np.zeros(intervals.count, dtype=np.bool_), intervals.free_to_save.copy()
-    ahead = np.flatnonzero(intervals.demanded).tolist()
-    seen = set(ahead)
-    while ahead:
-        value = ahead.pop()
-        if saved[value]:
-            used[value] = True
-            continue
-        again[value] = True
-        fresh = [source for source in intervals.sources[value] if source not in seen]
-        seen.update(fresh)
-        ahead += fresh
-    held = used & ~intervals.free_to_save
-    fits = all(float(intervals.nbytes[row.members[held[row.members]]].sum()) <= row.room for row in rows)
-    possible = np.isfinite(intervals.nbytes[used]).all() and np.isfinite(intervals.seconds[again]).all()
-    return Choice(used, again, intervals.seconds_of(used, again)) if fits and possible else None
+    @cached_property
+    def relevant(self) -> Booleans:
+        """Values that are not free to save and that the backward, or a recomputation that it may need, reads."""
+        found = self.needed_by_backward & ~self.free_to_save
+        pending = np.flatnonzero(found).tolist()
+        while pending:
+            value = pending.pop()
+            if np.isinf(self.recompute_seconds[value]):
+                continue
+            for source in self.sources[value]:
+                if not found[source] and not self.free_to_save[source]:
+                    found[source] = True
+                    pending.append(source)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class MemoryConstraint:
+    """At `moment`, the bytes of those of these values that are saved are at most `slack_bytes`."""
+
     moment: int
-    room: float
-    members: Integers
+    slack_bytes: float
+    values: Integers
 
 
-def binding_rows(intervals: Intervals, room: Floats) -> list[Row] | None:
-    """None where some moment is full before anything is saved."""
-    if bool((room < 0).any()):
+@dataclass(frozen=True)
+class Assignment:
+    """A solution in integers, and its cost."""
+
+    saved: Booleans
+    recomputed: Booleans
+    seconds: float
+
+
+def binding_constraints(intervals: Intervals, slack_bytes: Floats) -> list[MemoryConstraint] | None:
+    """The memory constraints that no other implies, of one slack for each moment; None where a slack is negative."""
+    if bool((slack_bytes < 0).any()):
         return None
-    held = ~intervals.free_to_save & np.isfinite(intervals.nbytes)
-    if not held.any():
+    held = np.flatnonzero(~intervals.free_to_save & np.isfinite(intervals.nbytes))
+    if not held.size:
         return []
-    turn = int(intervals.opens[held].max())
-    if int(intervals.closes[held].min()) < turn - 1:
-        raise ValueError(
-            "the intervals do not share a turn; split values that are read in the forward after the backward"
-        )
-    before = _chain(intervals, held, room, range(turn - 1, -1, -1))
-    return before + _chain(intervals, held, room, range(turn, len(room)))
+    boundary = int(intervals.first_moment[held].max())
+    if int(intervals.last_moment[held].min()) < boundary - 1:
+        raise ValueError("the intervals share no boundary; split values that the forward reads after the backward")
+    # Held at moment t of the forward: first_moment <= t. Of the backward: t <= last_moment, or -last_moment <= -t.
+    forward = _binding_on_one_side(
+        intervals, held, slack_bytes, intervals.first_moment, sign=1, moments=range(boundary - 1, -1, -1)
+    )
+    backward = _binding_on_one_side(
+        intervals, held, slack_bytes, -intervals.last_moment, sign=-1, moments=range(boundary, len(slack_bytes))
+    )
+    return forward + backward
 
 
-def _chain(intervals: Intervals, held: Booleans, room: Floats, moments: range) -> list[Row]:
-    """From the turn outwards: the members only shrink, so a row matters only where its room is less than any before."""
-    rows: list[Row] = []
-    least = np.inf
-    edge = intervals.opens if moments.step < 0 else -intervals.closes
-    sign = 1 if moments.step < 0 else -1
-    values = np.flatnonzero(held)
-    values = values[np.argsort(edge[values], kind="stable")]
-    edges, total = edge[values], np.concatenate([[0.0], np.cumsum(intervals.nbytes[values])])
+def _binding_on_one_side(
+    intervals: Intervals, held: Integers, slack_bytes: Floats, edge: Integers, sign: int, moments: range
+) -> list[MemoryConstraint]:
+    """Constraints of these moments, from the boundary outwards. A value is held at t where `edge <= sign * t`."""
+    outermost_first = held[np.argsort(edge[held], kind="stable")]
+    edges = edge[outermost_first]
+    bytes_of_first = np.concatenate([[0.0], np.cumsum(intervals.nbytes[outermost_first])])
+    found: list[MemoryConstraint] = []
+    least_slack = np.inf
     for moment in moments:
-        size = int(np.searchsorted(edges, sign * moment, side="right"))
-        if room[moment] >= least or total[size] <= room[moment]:
+        count = int(np.searchsorted(edges, sign * moment, side="right"))
+        slack = float(slack_bytes[moment])
+        everything_fits = bytes_of_first[count] <= slack
+        if slack >= least_slack or everything_fits:
             continue
-        least = float(room[moment])
-        row = Row(moment, least, np.sort(values[:size]))
-        if rows and rows[-1].members.size == size:
-            rows.pop()
-        rows.append(row)
-    return rows
+        least_slack = slack
+        if found and found[-1].values.size == count:
+            # The same values with less slack: it implies the one before.
+            found.pop()
+        found.append(MemoryConstraint(moment, slack, np.sort(outermost_first[:count])))
+    return found
+
+
+def round_shares(intervals: Intervals, constraints: Sequence[MemoryConstraint], shares: Floats) -> Assignment | None:
+    """An assignment from the shares in which a linear program saves values; None where rounding finds none that fits.
+
+    Saves every value with a share, then drops values until each constraint holds: smallest share first, then the
+    cheapest to recompute per byte.
+    """
+    recompute_seconds, nbytes = intervals.recompute_seconds, intervals.nbytes
+    saved = intervals.free_to_save | ((shares > 1e-6) & np.isfinite(nbytes)) | np.isinf(recompute_seconds)
+    with np.errstate(invalid="ignore"):
+        seconds_per_byte = recompute_seconds / np.maximum(nbytes, 1.0)
+    for constraint in constraints:
+        held = constraint.values[saved[constraint.values]]
+        excess = float(nbytes[held].sum()) - constraint.slack_bytes
+        droppable = held[np.isfinite(recompute_seconds[held])]
+        order = np.lexsort((droppable, seconds_per_byte[droppable], np.round(shares[droppable], 6)))
+        for value in droppable[order]:
+            if excess <= 0:
+                break
+            saved[value] = False
+            excess -= float(nbytes[value])
+    return _assignment(intervals, constraints, saved)
+
+
+def _assignment(intervals: Intervals, constraints: Sequence[MemoryConstraint], saved: Booleans) -> Assignment | None:
+    """Recompute what the backward needs and `saved` lacks, and what that is computed from; save only what is read."""
+    recomputed, used = np.zeros(intervals.count, dtype=np.bool_), intervals.free_to_save.copy()
+    pending = np.flatnonzero(intervals.needed_by_backward).tolist()
+    seen = set(pending)
+    while pending:
+        value = pending.pop()
+        if saved[value]:
+            used[value] = True
+            continue
+        recomputed[value] = True
+        unseen = [source for source in intervals.sources[value] if source not in seen]
+        seen.update(unseen)
+        pending += unseen
+    possible = np.isfinite(intervals.nbytes[used]).all() and np.isfinite(intervals.recompute_seconds[recomputed]).all()
+    if not possible:
+        return None
+    held_bytes = np.where(used & ~intervals.free_to_save, intervals.nbytes, 0.0)
+    if any(float(held_bytes[constraint.values].sum()) > constraint.slack_bytes for constraint in constraints):
+        return None
+    return Assignment(used, recomputed, intervals.seconds_of(recomputed))

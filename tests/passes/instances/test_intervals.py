@@ -23,8 +23,8 @@ def chain(length: int) -> Instance:
 def test_an_interval_runs_from_the_last_forward_to_the_first_backward_read() -> None:
     intervals = pose_intervals(chain(3))
 
-    assert intervals.opens.tolist() == [2, 3, 3]
-    assert intervals.closes.tolist() == [4, 3, 2]
+    assert intervals.first_moment.tolist() == [2, 3, 3]
+    assert intervals.last_moment.tolist() == [4, 3, 2]
     assert intervals.free_to_save.tolist() == [False, False, True]
     assert unavoidable_bytes(chain(3)).tolist() == [8, 16, 16, 9, 10, 10]
 
