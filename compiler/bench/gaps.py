@@ -11,7 +11,7 @@ import torch
 from rich.table import Table
 
 from autockpt.cost_models import load_profile
-from autockpt.inductor import capture
+from autockpt.inductor import capture_joints, reset_dynamo
 from autockpt.measure import load_training
 from autockpt.passes.graph import JointGraph
 from autockpt.passes.planners import Decision, decide
@@ -51,9 +51,9 @@ def bench_gaps(targets: Sequence[str], budgets: Sequence[float], progress: Progr
 
 
 def graphs_of(target: str, **settings: int) -> list[JointGraph]:
-    torch._dynamo.reset()
+    reset_dynamo()
     training = load_training(target, settings=settings)
-    return [joint.graph for joint in capture(training.model, training.inputs)]
+    return [joint.graph for joint in capture_joints(training.model, training.inputs)]
 
 
 def _setup(fraction: float) -> Setup:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 import torch
 from rich.table import Table
 
-from autockpt.inductor import JointModule, capture
+from autockpt.inductor import JointModule, capture_joints
 from autockpt.machine import find_profile
 from autockpt.measure import load_training
 from autockpt.passes.forecast import Candidate
@@ -61,7 +61,7 @@ def bench_baselines(
     training = load_training(target)
     profile = find_profile(training.device)
     setup = Setup(Budget(fraction=0.0), profile, threads=torch.get_num_threads())
-    graphs = capture(training.model, training.inputs)
+    graphs = capture_joints(training.model, training.inputs)
     return [row for n, joint in enumerate(graphs) for row in _rows(n, joint, setup, torch_budgets, progress)]
 
 

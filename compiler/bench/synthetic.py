@@ -17,7 +17,7 @@ from torch import Tensor, fx
 from torch.nn import functional as F
 from torch.utils import _pytree as pytree
 
-from autockpt.inductor import JointModule, capture
+from autockpt.inductor import JointModule, capture_joints
 
 
 def graph_of(nodes: int) -> JointModule:
@@ -45,7 +45,7 @@ def _pieces() -> tuple[JointModule, tuple[JointModule, JointModule], JointModule
 
 
 def _piece(function: Callable[..., Tensor], inputs: Sequence[Tensor]) -> JointModule:
-    (captured,) = capture(function, inputs)
+    (captured,) = capture_joints(function, inputs)
     return captured
 
 

@@ -1,17 +1,32 @@
-"""TODO"""
+"""Everything that a new torch release may break: private packages of torch are imported here and in `backend.py` only.
 
-from autockpt.inductor.aot import Modules, trace_artifact
-from autockpt.inductor.capture import GraphBreak, capture, trace
-from autockpt.inductor.codegen import why_no_dry_run
-from autockpt.inductor.dry_run import DryRun
-from autockpt.inductor.fake_cuda import TracedDevice, fake_cuda_device, gpu_properties
-from autockpt.inductor.fake_step import Factory, FakeStep, from_factory, from_model
-from autockpt.inductor.fake_triton import NoTriton, fake_triton_driver
-from autockpt.inductor.joint import JointModule
-from autockpt.inductor.partition_fn import PartitionFn
-from autockpt.inductor.real_arguments import NotRunnable, RunnableCall
-from autockpt.inductor.scheduler import InnerCompile, plain_inductor, precision_patches
-from autockpt.inductor.torch_api import AutockptError, inductor_modes, inductor_options, torch_budget
+Other rooms use the names below. Imports `passes` and `cost_models` and no other room. A name's module is loaded when
+the name is first used, because `autockpt.errors` needs one name of Dynamo and not all of Inductor.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from autockpt.inductor.aot import Modules, trace_artifact
+    from autockpt.inductor.capture import GraphBreak, PartitionFn, capture_joints, trace
+    from autockpt.inductor.codegen import why_no_dry_run
+    from autockpt.inductor.dry_run import DryRun
+    from autockpt.inductor.fake_cuda import TracedDevice, fake_cuda_device
+    from autockpt.inductor.fake_step import Factory, FakeStep, from_factory, from_model
+    from autockpt.inductor.gpus import NoTriton, fake_triton_driver, gpu_properties
+    from autockpt.inductor.joint import JointModule
+    from autockpt.inductor.real_arguments import NotRunnable, RunnableCall
+    from autockpt.inductor.scheduler import InnerCompile, plain_inductor, precision_patches
+    from autockpt.inductor.torch_api import (
+        AutockptError,
+        inductor_modes,
+        inductor_options,
+        reset_dynamo,
+        torch_budget,
+    )
 
 __all__ = [
     "AutockptError",
@@ -27,7 +42,7 @@ __all__ = [
     "PartitionFn",
     "RunnableCall",
     "TracedDevice",
-    "capture",
+    "capture_joints",
     "fake_cuda_device",
     "fake_triton_driver",
     "from_factory",
@@ -37,8 +52,31 @@ __all__ = [
     "inductor_options",
     "plain_inductor",
     "precision_patches",
+    "reset_dynamo",
     "torch_budget",
     "trace",
     "trace_artifact",
     "why_no_dry_run",
 ]
+
+_NAMES = {
+    "aot": "Modules trace_artifact",
+    "capture": "GraphBreak PartitionFn capture_joints trace",
+    "codegen": "why_no_dry_run",
+    "dry_run": "DryRun",
+    "fake_cuda": "TracedDevice fake_cuda_device",
+    "fake_step": "Factory FakeStep from_factory from_model",
+    "gpus": "NoTriton fake_triton_driver gpu_properties",
+    "joint": "JointModule",
+    "real_arguments": "NotRunnable RunnableCall",
+    "scheduler": "InnerCompile plain_inductor precision_patches",
+    "torch_api": "AutockptError inductor_modes inductor_options reset_dynamo torch_budget",
+}
+"""By module. No module is named like one of these: importing it would hide the name."""
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -1,4 +1,4 @@
-"""Joint graphs of a model, one for each graph that Dynamo traces, without compiling a kernel."""
+"""Joint graphs as Inductor hands them to a partitioner: to plan them while it compiles, or only to capture them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,50 @@ import torch._functorch.config as functorch_config
 from torch import fx
 from torch._dynamo.utils import counters
 from torch._inductor.compile_fx import compile_fx
+from torch._inductor.custom_graph_pass import CustomPartitionerFn
 
 from autockpt.inductor.aot import Modules, torch_partition
 from autockpt.inductor.fake_step import FakeStep
 from autockpt.inductor.joint import JointModule
-from autockpt.inductor.partition_fn import PartitionFn
-from autockpt.inductor.scheduler import precision_patches
+from autockpt.inductor.scheduler import InnerCompile, precision_patches
 
 Visit = Callable[[JointModule], None]
 _UNLIMITED = 10**6
+
+
+class PartitionFn(CustomPartitionerFn):
+    """Calls `partition` with each joint graph.
+
+    `key` stands for everything that a partition depends on: Inductor's FX-graph cache hashes it instead of this object.
+    """
+
+    def __init__(
+        self,
+        partition: Callable[[JointModule], Modules],
+        key: str | None,
+        traced: fx.GraphModule,
+        inputs: int,
+        inner: InnerCompile | None = None,
+    ) -> None:
+        self._partition, self._key = partition, key
+        self._traced, self._inputs = traced, inputs
+        self._inner = inner or InnerCompile(frozenset())
+
+    def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object], **arguments: Any) -> Modules:
+        if not joint_inputs:
+            # The body of a higher-order operator comes without inputs; the budget is that of the graph around it.
+            return torch_partition(gm, joint_inputs, **arguments)
+        return self._partition(JointModule(gm, arguments, self._traced, self._inputs, self._inner))
+
+    def uuid(self) -> str | None:
+        return self._key
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What Inductor pickles to hash this object: graphs and folders are new in every process."""
+        return {"key": self._key}
+
+    def __deepcopy__(self, _: Any) -> PartitionFn:
+        return self
 
 
 @dataclass(frozen=True)
@@ -28,7 +63,7 @@ class GraphBreak:
     count: int
 
 
-def capture(model: Callable[..., Any], inputs: Sequence[Any]) -> list[JointModule]:
+def capture_joints(model: Callable[..., Any], inputs: Sequence[Any]) -> list[JointModule]:
     """The joint graphs of one forward. The model runs, operator by operator."""
     found: list[JointModule] = []
 

@@ -1,11 +1,16 @@
 """A CUDA device to trace for that need not be here: Dynamo, autograd and Inductor's passes see fake tensors on it.
 
-The properties of a GPU that Inductor reads before it generates a kernel are in a table by the profile's name; figures
-from the vendors' data sheets.
+Where torch is built without CUDA, its C++ parts accept such tensors with the library `fake_cuda.cpp`, built here.
 """
 
 from __future__ import annotations
 
+import ctypes
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -21,13 +26,16 @@ from torch._inductor.runtime.hints import DeviceProperties
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from autockpt.cost_models import DeviceProfile
-from autockpt.inductor.cuda_library import NoFakeCuda, cuda_library
+from autockpt.inductor.gpus import GpuProperties, gpu_properties
 from autockpt.inductor.patches import CONSTANT_FOLDING, cuda_device
 
 _CUDA = torch.device("cuda", 0)
 _CPU = torch.device("cpu")
 _CUDA_VERSION = "13.0"
 """The one that torch 2.13 is built for."""
+_SOURCE = Path(__file__).with_name("fake_cuda.cpp")
+_LOADED: dict[str, ctypes.CDLL] = {}
+"""By build key. The library registers itself with torch when it is loaded, so a process loads it once."""
 
 
 @dataclass(frozen=True)
@@ -144,38 +152,56 @@ def _moved(value: Any) -> Any:
     return _CPU if isinstance(value, torch.device) and value.type == "cuda" else value
 
 
-@dataclass(frozen=True, slots=True)
-class GpuProperties:
-    """What Inductor and Triton read of a GPU."""
-
-    capability: tuple[int, int]
-    """CUDA's compute capability."""
-    processors: int
-    """Streaming multiprocessors."""
-    shared_bytes: int
-    """Shared memory that one thread block may use."""
+class NoFakeCuda(Exception):
+    """A fake CUDA device is not possible here; the message says why."""
 
 
-_KIB = 1024
-_GPUS = {
-    "v100": GpuProperties((7, 0), 80, 96 * _KIB),
-    "t4": GpuProperties((7, 5), 40, 64 * _KIB),
-    "a100": GpuProperties((8, 0), 108, 163 * _KIB),
-    "a10": GpuProperties((8, 6), 72, 99 * _KIB),
-    "rtx-3090": GpuProperties((8, 6), 82, 99 * _KIB),
-    "l4": GpuProperties((8, 9), 58, 99 * _KIB),
-    "l40s": GpuProperties((8, 9), 142, 99 * _KIB),
-    "rtx-4090": GpuProperties((8, 9), 128, 99 * _KIB),
-    "h100-pcie": GpuProperties((9, 0), 114, 227 * _KIB),
-    "h100": GpuProperties((9, 0), 132, 227 * _KIB),
-    "h200": GpuProperties((9, 0), 132, 227 * _KIB),
-    "b200": GpuProperties((10, 0), 148, 227 * _KIB),
-}
-_UNKNOWN = "h100"
+def cuda_library(cache: Path) -> ctypes.CDLL:
+    """Loaded once a process; compiled once for a version of torch, into the folder `cache`."""
+    if torch.version.cuda is not None or torch.version.hip is not None:
+        raise NoFakeCuda("this build of torch has CUDA and finds no device")
+    key = _key()
+    if key not in _LOADED:
+        _LOADED[key] = _load(cache / "fake_cuda" / f"cuda_{key}.so")
+    return _LOADED[key]
 
 
-def gpu_properties(profile_name: str) -> tuple[GpuProperties, bool]:
-    """The properties of a profile's GPU, and whether it is in the table; if not, they are an H100's."""
-    matching = [name for name in _GPUS if profile_name == name or profile_name.startswith(f"{name}-")]
-    name = max(matching, key=len, default=None)
-    return (_GPUS[_UNKNOWN], False) if name is None else (_GPUS[name], True)
+def _load(path: Path) -> ctypes.CDLL:
+    if not path.exists():
+        _compile(path)
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        raise NoFakeCuda(f"the library of the fake CUDA device cannot be loaded: {error}") from error
+
+
+def _key() -> str:
+    installation = f"{torch.__version__} {torch.__file__}"
+    return hashlib.sha256(_SOURCE.read_bytes() + installation.encode()).hexdigest()[:16]
+
+
+def _compile(path: Path) -> None:
+    compiler = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        raise NoFakeCuda("no C++ compiler was found to build the library of the fake CUDA device")
+    home = Path(torch.__file__).parent
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        draft = Path(folder) / path.name
+        command = [
+            compiler,
+            "-std=c++20",
+            "-O1",
+            "-shared",
+            "-fPIC",
+            f"-I{home}/include",
+            str(_SOURCE),
+            "-o",
+            str(draft),
+        ]
+        command += [f"-L{home}/lib", "-lc10", "-ltorch_cpu", f"-Wl,-rpath,{home}/lib"]
+        finished = subprocess.run(command, capture_output=True, text=True, check=False)
+        if finished.returncode:
+            last = (finished.stderr.strip().splitlines() or ["no message"])[-1]
+            raise NoFakeCuda(f"the library of the fake CUDA device does not compile: {last}")
+        draft.replace(path)

@@ -9,10 +9,7 @@ from typing import Any
 import torch._dynamo
 import torch._functorch.config as functorch_config
 import torch._inductor
-from torch._dynamo.exc import ShortenTraceback, TorchDynamoException
-
-DynamoError = TorchDynamoException
-"""Base class of everything that Dynamo raises."""
+from torch._dynamo.exc import ShortenTraceback
 
 
 class AutockptError(ShortenTraceback):
@@ -53,13 +50,4 @@ def inductor_modes() -> dict[str, Any]:
 def torch_budget(fraction: float) -> Iterator[None]:
     """`activation_memory_budget` of torch's own partitioner. Dynamo does not guard on it: compile inside the block."""
     with functorch_config.patch(activation_memory_budget=fraction):
-        yield
-
-
-@contextmanager
-def torch_partition_defaults() -> Iterator[None]:
-    """Torch's own partition at its default settings, whatever the user set: decided on each rank alone, without
-    aggressive recomputation, which would draw random numbers again."""
-    settings = {"activation_memory_budget": 1.0, "aggressive_recomputation": False, "_sync_decision_cross_ranks": False}
-    with functorch_config.patch(settings):
         yield

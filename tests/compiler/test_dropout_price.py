@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from autockpt.cost_models import load_profile
-from autockpt.inductor.capture import capture
+from autockpt.inductor.capture import capture_joints
 from autockpt.passes.graph.joint import JointGraph
 from autockpt.passes.planners.decide import Decision, decide
 from autockpt.passes.problem.plan import Budget, Setup
@@ -18,7 +18,7 @@ def graph() -> JointGraph:
     """Blocks of matmul, dropout and GELU, as Inductor hands them to a partitioner."""
     torch._dynamo.reset()
     blocks = [nn.Sequential(nn.Linear(256, 256), nn.Dropout(0.1), nn.GELU()) for _ in range(4)]
-    (captured,) = capture(nn.Sequential(*blocks, nn.Linear(256, 1)), (torch.randn(512, 256),))
+    (captured,) = capture_joints(nn.Sequential(*blocks, nn.Linear(256, 1)), (torch.randn(512, 256),))
     return captured.graph
 
 

@@ -7,7 +7,7 @@ import torch
 
 from autockpt.bench.synthetic import graph_of, spliced, stack, stack_inputs
 from autockpt.inductor.aot import tidy
-from autockpt.inductor.capture import capture
+from autockpt.inductor.capture import capture_joints
 from autockpt.inductor.joint import JointModule
 from autockpt.inductor.torch_choice import torch_choice
 from autockpt.passes.graph.joint import JointGraph
@@ -18,7 +18,7 @@ def read_from(captured: JointModule) -> JointGraph:
 
 
 def test_splicing_gives_what_tracing_gives() -> None:
-    (traced,) = capture(stack, stack_inputs(blocks=2))
+    (traced,) = capture_joints(stack, stack_inputs(blocks=2))
     one, other = read_from(spliced(blocks=2)), read_from(traced)
 
     assert [v.name for v in one.values if v.role.is_graph_input] == [

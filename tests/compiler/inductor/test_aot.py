@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import autockpt
 from autockpt.cost_models import load_profile
-from autockpt.inductor.capture import capture
+from autockpt.inductor.capture import capture_joints
 from autockpt.inductor.joint import split
 from autockpt.passes.fx.check_modules import verify_modules
 from autockpt.passes.planners.decide import pose
@@ -32,7 +32,7 @@ def writes(module: torch.fx.GraphModule) -> int:
 
 def test_batch_statistics_are_written_in_every_plan_of_a_way() -> None:
     torch._dynamo.reset()
-    (captured,) = capture(tower(), [torch.randn(4, 8, 16, 16)])
+    (captured,) = capture_joints(tower(), [torch.randn(4, 8, 16, 16)])
     graph = captured.graph
     frontier = Frontier(pose(graph, Setup(Budget(fraction=0.0), load_profile("cpu"))))
     for way in frontier._ways:

@@ -20,8 +20,7 @@ from torch._subclasses import FakeTensorMode
 
 from autockpt.cost_models import load_profile
 from autockpt.inductor import patches
-from autockpt.inductor.cuda_library import NoFakeCuda, cuda_library
-from autockpt.inductor.fake_cuda import fake_cuda_device
+from autockpt.inductor.fake_cuda import NoFakeCuda, cuda_library, fake_cuda_device
 from autockpt.inductor.patches import Patch, patched
 from autockpt.machine import cache_folder
 

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 import autockpt
 from autockpt.cost_models import load_profile
 from autockpt.cost_models.calibration.stopwatch import KernelTiming
-from autockpt.inductor.capture import capture
+from autockpt.inductor.capture import capture_joints
 from autockpt.machine import graph_timings, time_call
 from autockpt.machine.cache import TimingCache
 from autockpt.machine.graph_timings import time_graph
@@ -230,7 +230,7 @@ def test_where_all_operators_have_formulas_nothing_is_timed_or_reported(second_e
 
 
 def test_with_inductor_fused_loops_are_priced_by_the_profile(second_each: list[str], tmp_path: Path) -> None:
-    (captured,) = capture(Deep(dropout=0.5), [torch.randn(8, 16)])
+    (captured,) = capture_joints(Deep(dropout=0.5), [torch.randn(8, 16)])
     graph = captured.graph
     setup = Setup(Budget(fraction=0.0), load_profile("cpu"), Lowering.INDUCTOR)
     made = time_graph(captured.runnable_calls, graph, setup, "measured", TimingCache(tmp_path))

@@ -9,7 +9,7 @@ from operator_coverage import Row, coverage
 from operator_samples import joints
 
 from autockpt.cost_models.formulas.torch_operators import is_view
-from autockpt.inductor.capture import capture
+from autockpt.inductor.capture import capture_joints
 from autockpt.measure.step import load_training
 
 ROOT = Path(__file__).parents[3]
@@ -43,7 +43,7 @@ def test_every_operator_of_the_zoo_has_a_formula() -> None:
         inputs = training.inputs
         if target.endswith(UNROLLED):
             inputs = tuple(tensor[:, :3] if tensor.ndim > 1 else tensor for tensor in inputs)
-        graphs += [captured.module for captured in capture(training.model, inputs)]
+        graphs += [captured.module for captured in capture_joints(training.model, inputs)]
     rows = coverage(graphs)
 
     print(f"{len(graphs)} graphs, {len(rows)} operators, {sum(len(row.calls) for row in rows)} calls")

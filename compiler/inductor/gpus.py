@@ -1,16 +1,56 @@
-"""A Triton driver that reports the properties of a GPU and launches nothing: Inductor generates kernels with it."""
+"""GPUs that need not be here: the properties that Inductor reads of them, and a Triton driver that reports these.
+
+With that driver Inductor generates kernels; it launches nothing. Figures of the table: the vendors' data sheets.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch._inductor.config as inductor_config
 
-from autockpt.inductor.fake_cuda import GpuProperties
 from autockpt.inductor.patches import triton_driver
+
+
+@dataclass(frozen=True, slots=True)
+class GpuProperties:
+    """What Inductor and Triton read of a GPU."""
+
+    capability: tuple[int, int]
+    """CUDA's compute capability."""
+    processors: int
+    """Streaming multiprocessors."""
+    shared_bytes: int
+    """Shared memory that one thread block may use."""
+
+
+_KIB = 1024
+_GPUS = {
+    "v100": GpuProperties((7, 0), 80, 96 * _KIB),
+    "t4": GpuProperties((7, 5), 40, 64 * _KIB),
+    "a100": GpuProperties((8, 0), 108, 163 * _KIB),
+    "a10": GpuProperties((8, 6), 72, 99 * _KIB),
+    "rtx-3090": GpuProperties((8, 6), 82, 99 * _KIB),
+    "l4": GpuProperties((8, 9), 58, 99 * _KIB),
+    "l40s": GpuProperties((8, 9), 142, 99 * _KIB),
+    "rtx-4090": GpuProperties((8, 9), 128, 99 * _KIB),
+    "h100-pcie": GpuProperties((9, 0), 114, 227 * _KIB),
+    "h100": GpuProperties((9, 0), 132, 227 * _KIB),
+    "h200": GpuProperties((9, 0), 132, 227 * _KIB),
+    "b200": GpuProperties((10, 0), 148, 227 * _KIB),
+}
+_UNKNOWN = "h100"
+
+
+def gpu_properties(profile_name: str) -> tuple[GpuProperties, bool]:
+    """The properties of a profile's GPU, and whether it is in the table; if not, they are an H100's."""
+    matching = [name for name in _GPUS if profile_name == name or profile_name.startswith(f"{name}-")]
+    name = max(matching, key=len, default=None)
+    return (_GPUS[_UNKNOWN], False) if name is None else (_GPUS[name], True)
 
 
 class NoTriton(Exception):
