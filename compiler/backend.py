@@ -10,6 +10,7 @@ import torch
 import torch._functorch.config as functorch_config
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.eval_frame import innermost_fn
 from torch._inductor.compile_fx import compile_fx
 
 from autockpt.budget import resolve_budget
@@ -75,7 +76,8 @@ def compile_graph(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Op
     else:
         patches = {**precision_patches(gm), **options.inductor_patches(), "custom_partitioner_fn": partition_fn}
         compiled = _lower_inductor(gm, example_inputs, inner, patches)
-    free_with(compiled, partitioner.recorded)
+    # Dynamo unwraps what a backend returns and holds the innermost function.
+    free_with(innermost_fn(compiled), partitioner.recorded)
     return compiled
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from math import inf
 
 from autockpt.inductor import DryRun, JointModule
 from autockpt.partition import Choice, Request, choose, torch_candidate
@@ -71,11 +72,11 @@ def analyze_graph(joint: JointModule, request: Request, with_frontier: bool) -> 
     if not with_frontier:
         return GraphAnalysis(choice, fastest)
     baselines = list(_baselines(joint, decision, request.progress))
-    points = tuple(_frontier_points(decision, request.progress))
+    fastest = min(fastest, *baselines, key=_by_seconds)
     return GraphAnalysis(
         choice,
-        min(fastest, *baselines, key=_by_seconds),
-        points,
+        fastest,
+        tuple(_frontier_points(decision, fastest, request.progress)),
         tuple(Point.of(candidate) for candidate in baselines),
         build_timeline(decision.frontier.simulator, decision.plan),
     )
@@ -85,8 +86,9 @@ def _by_seconds(candidate: Candidate) -> tuple[float, int]:
     return candidate.seconds, candidate.peak_bytes
 
 
-def _frontier_points(decision: Decision, progress: Progress) -> Iterator[Point]:
-    """Plans from the minimum peak to the fastest, the chosen one among them; no peak twice."""
+def _frontier_points(decision: Decision, fastest: Candidate, progress: Progress) -> Iterator[Point]:
+    """Plans from the minimum peak to the fastest, the chosen one among them; none with both a higher peak and a slower
+    step than another."""
     frontier = decision.frontier
     low, high, count = decision.min_peak_bytes, frontier.fastest.peak_bytes, frontier.space.effort.frontier_points
     found: dict[Plan, tuple[Candidate, int]] = {}
@@ -95,10 +97,14 @@ def _frontier_points(decision: Decision, progress: Progress) -> Iterator[Point]:
         budget_bytes = low + (high - low) * number // (count - 1)
         candidate = frontier.within(budget_bytes) or frontier.lowest_known
         found.setdefault(candidate.plan, (candidate, budget_bytes))
+    found[fastest.plan] = fastest, fastest.peak_bytes
     found[decision.plan] = decision.candidate, decision.budget_bytes
-    for candidate, budget_bytes in sorted(found.values(), key=lambda entry: entry[0].peak_bytes):
-        point = Point.of(candidate)
-        yield replace(point, budget_bytes=budget_bytes, chosen=candidate.plan == decision.plan)
+    best_seconds = inf
+    for candidate, budget_bytes in sorted(found.values(), key=lambda entry: (entry[0].peak_bytes, entry[0].seconds)):
+        chosen = candidate.plan == decision.plan
+        if candidate.seconds < best_seconds or chosen:
+            best_seconds = min(best_seconds, candidate.seconds)
+            yield replace(Point.of(candidate), budget_bytes=budget_bytes, chosen=chosen)
 
 
 def _baselines(joint: JointModule, decision: Decision, progress: Progress) -> Iterator[Candidate]:

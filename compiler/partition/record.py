@@ -16,6 +16,7 @@ from typing import Any
 
 from autockpt.errors import AutockptError
 from autockpt.inductor import DryRun, trace_artifact
+from autockpt.machine import GraphTimings
 from autockpt.partition.breakdown import breakdown
 from autockpt.partition.choose import Choice
 from autockpt.partition.messages import decision_json, estimated_operators, named, one_line, tensor_table
@@ -90,12 +91,17 @@ class GraphDecision:
         return self.decision.gap
 
     @property
+    def timings(self) -> GraphTimings:
+        """Operators that were timed, instead of priced by the device profile."""
+        return self.choice.timings
+
+    @property
     def estimated(self) -> Mapping[str, str]:
         """Operators without a formula, each with the source of its seconds."""
-        return estimated_operators(self.decision.problem.graph, self.choice.timings.seconds)
+        return estimated_operators(self.decision.problem.graph, self.timings.seconds)
 
     def to_json(self) -> dict[str, Any]:
-        timings = self.choice.timings
+        timings = self.timings
         measured = {"timed": timings.timed, "cached": timings.cached, "left": list(timings.left)}
         added = {"estimated": self.estimated, "measured": measured, "measured_bytes": self.measured_bytes}
         return decision_json(self.decision, self.name) | added

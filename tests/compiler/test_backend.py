@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
 import warnings
@@ -17,8 +18,6 @@ from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selectiv
 
 import autockpt
 from autockpt.measure.peak import measure_peak
-from autockpt.partition import partitioner as partitioner_module
-from autockpt.partition import write as writer_module
 from autockpt.passes.problem.plan import Outcome
 
 
@@ -77,7 +76,7 @@ def test_the_measured_peak_of_the_eager_lowering_is_inside_its_budget() -> None:
         assert made.peak_bytes == pytest.approx(measured, rel=0.1)
 
 
-def test_a_budget_below_the_floor_names_the_floor_what_fills_it_and_the_ways_out() -> None:
+def test_a_budget_below_the_minimum_peak_names_it_what_fills_it_and_the_ways_out() -> None:
     model, x = Deep(), torch.randn(32, 64)
     with pytest.raises(autockpt.BudgetError, match="raise memory_budget") as caught:
         compiled(model, memory_budget="64KiB")(x)
@@ -90,16 +89,16 @@ def test_a_budget_below_the_floor_names_the_floor_what_fills_it_and_the_ways_out
     assert autockpt.decisions()[-1].peak_bytes == caught.value.min_peak_bytes
 
 
-def test_on_infeasible_minimum_runs_the_floor_and_says_so() -> None:
+def test_on_infeasible_minimum_runs_at_the_minimum_peak_and_says_so() -> None:
     model, x = Deep(), torch.randn(32, 64)
     expected = gradients(model, model, x)
-    with pytest.warns(RuntimeWarning, match="running at the lowest peak"):
+    with pytest.warns(RuntimeWarning, match="running at the minimum peak"):
         got = gradients(model, compiled(model, memory_budget="64KiB", on_infeasible="minimum"), x)
     assert_equal(got, expected)
     assert autockpt.decisions()[-1].outcome is Outcome.OVER_BUDGET
 
 
-def test_every_decision_knows_the_floor_and_the_fastest_peak() -> None:
+def test_every_decision_knows_the_minimum_peak_and_the_fastest_plans_peak() -> None:
     model, x = Deep(), torch.randn(32, 64)
     gradients(model, compiled(model, memory_budget="1GiB"), x)
     made = autockpt.decisions()[-1]
@@ -118,11 +117,11 @@ def test_any_failure_of_ours_falls_back_to_torch_with_one_warning(stage: str, mo
     def fail(*args: Any, **kwargs: Any) -> Any:
         raise KeyError("on purpose")
 
-    home = partitioner_module if hasattr(partitioner_module, stage) else writer_module
-    monkeypatch.setattr(home, stage, fail)
+    home = "autockpt.partition.choose" if stage == "decide" else "autockpt.inductor.joint"
+    monkeypatch.setattr(importlib.import_module(home), stage, fail)
     model, x = Deep(), torch.randn(32, 64)
     expected = gradients(model, model, x)
-    with pytest.warns(RuntimeWarning, match="runs Inductor's own partition") as caught:
+    with pytest.warns(RuntimeWarning, match="runs torch's own partition") as caught:
         got = gradients(model, compiled(model, memory_budget=0.0), x)
     assert_equal(got, expected)
     ours = [str(w.message) for w in caught if "autockpt" in str(w.message)]

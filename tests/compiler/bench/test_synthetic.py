@@ -6,10 +6,8 @@ import pytest
 import torch
 
 from autockpt.bench.synthetic import graph_of, spliced, stack, stack_inputs
-from autockpt.inductor.aot import tidy
 from autockpt.inductor.capture import capture_joints
 from autockpt.inductor.joint import JointModule
-from autockpt.inductor.torch_choice import torch_choice
 from autockpt.passes.graph.joint import JointGraph
 
 
@@ -48,9 +46,9 @@ def test_a_spliced_graph_computes_the_gradients_of_the_stack() -> None:
 def test_a_spliced_graph_is_tidy() -> None:
     captured = spliced(blocks=3)
     again = captured.copy()
-    tidy(again)
+    again.tidy()
 
-    assert [node.name for node in again.graph.nodes] == [node.name for node in captured.module.graph.nodes]
+    assert [node.name for node in again.module.graph.nodes] == [node.name for node in captured.module.graph.nodes]
 
 
 @pytest.mark.parametrize("nodes", [500, 1000])
@@ -61,7 +59,7 @@ def test_a_graph_has_about_the_size_that_was_asked_for(nodes: int) -> None:
 def test_torch_partitions_it_and_leaves_it_as_it_was() -> None:
     captured = spliced(blocks=2)
     before = str(captured.module.graph)
-    saved, less = (torch_choice(captured, budget).saved for budget in (1.0, 0.5))
+    saved, less = (captured.torch_partition(activation_memory_budget=budget).saved for budget in (1.0, 0.5))
 
     assert 0 < len(less) < len(saved)
     assert str(captured.module.graph) == before

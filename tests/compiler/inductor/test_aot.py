@@ -17,6 +17,7 @@ from autockpt.inductor.capture import capture_joints
 from autockpt.inductor.joint import split
 from autockpt.passes.fx.check_modules import verify_modules
 from autockpt.passes.planners.decide import pose
+from autockpt.passes.planners.evictions import Evictions
 from autockpt.passes.planners.frontier import Frontier
 from autockpt.passes.problem.plan import Budget, Setup
 
@@ -30,14 +31,15 @@ def writes(module: torch.fx.GraphModule) -> int:
     return sum(node.target is torch.ops.aten.copy_.default for node in module.graph.nodes)
 
 
-def test_batch_statistics_are_written_in_every_plan_of_a_way() -> None:
+def test_batch_statistics_are_written_in_every_plan_of_a_descent() -> None:
     torch._dynamo.reset()
     (captured,) = capture_joints(tower(), [torch.randn(4, 8, 16, 16)])
     graph = captured.graph
     frontier = Frontier(pose(graph, Setup(Budget(fraction=0.0), load_profile("cpu"))))
-    for way in frontier._ways:
-        way.first_within(0, inf)
-    plans = [candidate.plan for way in frontier._ways for candidate in way.candidates]
+    descents = Evictions(frontier.space).descents
+    for descent in descents:
+        descent.within(0, inf)
+    plans = [candidate.plan for descent in descents for candidate in descent.candidates]
     twice = [plan for plan in plans if len(set(plan.backward)) < len(plan.backward)]
     assert twice
     assert writes(captured.module) >= 8

@@ -141,4 +141,4 @@ def test_the_compiled_peak_is_the_measured_peak() -> None:
     measured = measure_peak(run, torch.device("cpu")) + made.forecast.graph_input_bytes
     assert made.compiled_bytes == pytest.approx(measured, rel=0.01)
     assert measured <= made.budget_bytes
-    assert made.looking.trouble == ""
+    assert made.dry_run_failure == ""

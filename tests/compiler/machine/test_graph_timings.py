@@ -19,7 +19,7 @@ from autockpt.inductor.capture import capture_joints
 from autockpt.machine import graph_timings, time_call
 from autockpt.machine.cache import TimingCache
 from autockpt.machine.graph_timings import time_graph
-from autockpt.partition.partitioner import Partitioner
+from autockpt.partition import Partitioner, Request
 from autockpt.partition.record import GraphDecision
 from autockpt.passes.graph.joint import Kind
 from autockpt.passes.problem.plan import Budget, Lowering, Setup
@@ -88,31 +88,31 @@ def test_the_planner_uses_measured_seconds(second_each: list[str]) -> None:
     made = step(Deep(), torch.randn(8, 16), cost="measured")
     problem = made.decision.problem
     kernels = {v.name for v in problem.graph.values if v.kind in (Kind.EXTERN, Kind.POINTWISE, Kind.REDUCTION)}
-    assert kernels == made.measured.seconds.keys()
+    assert kernels == made.timings.seconds.keys()
     assert {name for name, seconds in problem.seconds.items() if seconds == 1.0} == kernels
-    assert made.measured.left == ()
+    assert made.timings.left == ()
 
 
 def test_each_operation_and_shape_is_timed_once_however_often_it_runs(second_each: list[str]) -> None:
     made = step(Deep(), torch.randn(8, 16), cost="measured")
     graph = made.decision.problem.graph
-    operators = {graph.by_name[name].operator for name in made.measured.seconds}
-    assert len(operators) <= made.measured.timed < len(made.measured.seconds)
+    operators = {graph.by_name[name].operator for name in made.timings.seconds}
+    assert len(operators) <= made.timings.timed < len(made.timings.seconds)
     # Each is timed twice.
-    assert second_each == ["cpu"] * 2 * made.measured.timed
+    assert second_each == ["cpu"] * 2 * made.timings.timed
 
 
 def test_the_second_compilation_finds_the_timings_of_the_first(second_each: list[str]) -> None:
-    first = step(Deep(), torch.randn(8, 16), cost="measured").measured
+    first = step(Deep(), torch.randn(8, 16), cost="measured").timings
     second_each.clear()
-    second = step(Deep(), torch.randn(8, 16), cost="measured").measured
+    second = step(Deep(), torch.randn(8, 16), cost="measured").timings
     assert second_each == []
     assert (second.timed, second.cached, second.seconds) == (0, first.timed, first.seconds)
 
 
 def test_another_shape_is_another_operation(second_each: list[str]) -> None:
     step(Deep(), torch.randn(8, 16), cost="measured")
-    assert step(Deep(), torch.randn(9, 16), cost="measured").measured.timed > 0
+    assert step(Deep(), torch.randn(9, 16), cost="measured").timings.timed > 0
 
 
 def test_another_number_of_threads_is_another_device(second_each: list[str]) -> None:
@@ -120,7 +120,7 @@ def test_another_number_of_threads_is_another_device(second_each: list[str]) -> 
     threads = torch.get_num_threads()
     try:
         torch.set_num_threads(threads + 1)
-        assert step(Deep(), torch.randn(8, 16), cost="measured").measured.cached == 0
+        assert step(Deep(), torch.randn(8, 16), cost="measured").timings.cached == 0
     finally:
         torch.set_num_threads(threads)
 
@@ -130,7 +130,7 @@ def test_gradients_random_state_and_modes_are_as_without_timing() -> None:
     step(model, x, device="a100-80gb")  # a device that is not here: nothing can be timed
     expected, state = [p.grad for p in model.parameters()], torch.get_rng_state()
     made = step(model, x, cost="measured")
-    assert made.measured.timed > 0
+    assert made.timings.timed > 0
     assert torch.equal(torch.get_rng_state(), state)
     assert all(torch.equal(p.grad, g) for p, g in zip(model.parameters(), expected, strict=True) if p.grad is not None)
     assert torch.is_grad_enabled()
@@ -139,15 +139,15 @@ def test_gradients_random_state_and_modes_are_as_without_timing() -> None:
 def test_under_autocast_the_timed_operation_is_the_one_of_the_graph(second_each: list[str]) -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         made = step(Deep(), torch.randn(8, 16), cost="measured")
-    assert made.measured.left == ()
+    assert made.timings.left == ()
     assert torch.get_autocast_dtype("cpu") is torch.bfloat16
 
 
 def test_symbolic_sizes_are_timed_at_their_hints(second_each: list[str]) -> None:
     made = step(Deep(), torch.randn(8, 16), cost="measured", dynamic=True)
     assert any(value.kind is Kind.SYMBOL for value in made.decision.problem.graph.values)
-    assert made.measured.timed > 0
-    assert made.measured.left == ()
+    assert made.timings.timed > 0
+    assert made.timings.left == ()
 
 
 def test_an_operator_that_raises_is_priced_by_the_profile(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,12 +161,12 @@ def test_an_operator_that_raises_is_priced_by_the_profile(monkeypatch: pytest.Mo
     monkeypatch.setattr(time_call, "time_kernel", time_kernel)
     monkeypatch.setattr(graph_timings, "time_call", lambda c, end: timed.append(c.target) or real(c, end))  # type: ignore[func-returns-value]
     made = step(Deep(), torch.randn(8, 16), cost="measured")
-    problem = made.decision.problem
+    problem, timings = made.decision.problem, made.timings
     profiled = step(Deep(), torch.randn(8, 16)).decision.problem
     products = [value.name for value in problem.graph.values if "mm" in value.operator]
-    assert made.measured.seconds
+    assert timings.seconds
     assert [problem.seconds[name] for name in products] == [profiled.seconds[name] for name in products]
-    assert "aten.mm.default: it raised RuntimeError: on purpose" in made.measured.left
+    assert "aten.mm.default: it raised RuntimeError: on purpose" in timings.left
 
 
 @pytest.mark.parametrize(
@@ -181,9 +181,9 @@ def test_without_time_or_memory_the_profile_prices(
         monkeypatch.setattr(time_call, "free_bytes", lambda device: 0)
     with caplog.at_level(logging.INFO, "autockpt"):
         made = step(Deep(), torch.randn(8, 16), cost="measured")
-    assert made.measured.seconds == {}
-    assert all(reason in left for left in made.measured.left)
-    assert f"timed 0 operators in 0.0 s, 0 from cache, {len(made.measured.left)} left to the profile" in caplog.text
+    assert made.timings.seconds == {}
+    assert all(reason in left for left in made.timings.left)
+    assert f"timed 0 operators in 0.0 s, 0 from cache, {len(made.timings.left)} left to the profile" in caplog.text
     assert made.decision.problem.seconds == step(Deep(), torch.randn(8, 16)).decision.problem.seconds
 
 
@@ -196,7 +196,7 @@ def test_an_operator_that_reads_indices_is_priced_by_the_profile(second_each: li
         def forward(self, at: Tensor) -> Tensor:
             return self.table(at).square().mean()
 
-    left = step(Table(), torch.arange(8), cost="measured").measured.left
+    left = step(Table(), torch.arange(8), cost="measured").timings.left
     assert "aten.embedding.default: how long it takes depends on indices" in left
 
 
@@ -206,7 +206,7 @@ def test_the_default_times_only_operators_without_a_formula_and_names_them(
     with caplog.at_level(logging.INFO, "autockpt"):
         made = step(Deep(custom=True), torch.randn(8, 16))
     (name,) = (v.name for v in made.decision.problem.graph.values if "ordered" in v.operator)
-    assert made.measured.seconds == {name: 1.0}
+    assert made.timings.seconds == {name: 1.0}
     assert made.decision.problem.seconds[name] == 1.0
     assert made.estimated == {"autockpt_tests.ordered.default": "measured"}
     assert "; estimated, no formula: autockpt_tests.ordered.default (measured)" in caplog.text
@@ -243,16 +243,15 @@ def test_an_operator_that_mutates_inputs_is_not_timed(second_each: list[str]) ->
     x = torch.randn(8, 16)
     made = step(nn.Sequential(model, Deep()), x, cost="measured")
     written = [value for value in made.decision.problem.graph.values if value.operator.endswith("copy_.default")]
-    assert not {value.name for value in written} & made.measured.seconds.keys()
+    assert not {value.name for value in written} & made.timings.seconds.keys()
     assert model[1].num_batches_tracked == 1
 
 
 def test_another_cost_is_another_key_of_inductors_caches(tmp_path: Path) -> None:
     setup = Setup(Budget(fraction=0.0), load_profile("cpu"))
     profile, measured, other_folder = (
-        Partitioner(setup, "error", cost, folder)
+        Partitioner(Request(setup, cost=cost, timings=folder), "error").key
         for cost, folder in (("profile", tmp_path), ("measured", tmp_path), ("measured", tmp_path / "other"))
     )
-    assert profile.uuid() != measured.uuid()
-    assert measured.uuid() == other_folder.uuid()
-    assert measured.__getstate__() == other_folder.__getstate__()
+    assert profile != measured
+    assert measured == other_folder

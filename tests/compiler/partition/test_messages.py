@@ -8,8 +8,7 @@ from dataclasses import replace
 from graphs import chain, problem, schedule
 
 from autockpt.partition.breakdown import breakdown
-from autockpt.partition.messages import infeasible, one_line, tensor_table, unused
-from autockpt.passes.forecast.simulator import forecast
+from autockpt.partition.messages import infeasible, one_line, tensor_table, unused_reason
 from autockpt.passes.graph.order import traced_order
 from autockpt.passes.planners.decide import Decision
 from autockpt.passes.planners.frontier import Frontier
@@ -19,18 +18,16 @@ from autockpt.units import format_size
 
 def decision() -> Decision:
     graph = chain(4)
-    asked = problem(graph, must_save={"f2": "random: would draw again"})
+    posed = problem(graph, must_save={"f2": "random: would draw again"})
     plan = schedule(graph, {"f0", "f2"}, traced_order(graph))
-    frontier = Frontier(asked)
+    frontier = Frontier(posed)
     return Decision(
-        problem=asked,
-        plan=plan,
+        problem=posed,
         outcome=Outcome.FITS,
-        forecast=forecast(asked, plan),
         budget_bytes=8192,
         planning_seconds=0.25,
         frontier=frontier,
-        candidate=frontier.lowest,
+        candidate=frontier.space.evaluator.evaluate(plan, "drawn by hand"),
     )
 
 
@@ -46,16 +43,16 @@ def test_breakdown(golden: Callable[[str], None]) -> None:
     golden(breakdown(decision()))
 
 
-def test_a_budget_left_lying_has_a_reason_or_is_unexplained() -> None:
+def test_an_unused_budget_has_a_reason_or_is_unexplained() -> None:
     made = replace(decision(), candidate=decision().frontier.lowest)
     made = replace(made, frontier=(frontier := Frontier(made.problem)), candidate=frontier.lowest)
     needed = frontier.next_faster_bytes(frontier.lowest)
     assert needed is not None
     tight, wide = replace(made, budget_bytes=needed - 1), replace(made, budget_bytes=2 * needed)
-    assert unused(tight, tight.budget_bytes) is None
-    assert unused(tight, 1) == f"the next faster plan that was found needs {format_size(needed)}"
-    assert unused(wide, 1) == ""
-    assert unused(replace(wide, candidate=frontier.fastest), 1) != ""
+    assert unused_reason(tight, tight.budget_bytes) is None
+    assert unused_reason(tight, 1) == f"the next faster plan found needs {format_size(needed)}"
+    assert unused_reason(wide, 1) == ""
+    assert unused_reason(replace(wide, candidate=frontier.fastest), 1) != ""
 
 
 def test_infeasible(golden: Callable[[str], None]) -> None:

@@ -16,7 +16,7 @@ from plans import decision, layers, setup
 from autockpt import Plan
 from autockpt.cli import main
 from autockpt.passes.graph.order import traced_order
-from autockpt.passes.planners.fixed import judge
+from autockpt.passes.planners.fixed import decide_fixed
 from autockpt.passes.problem.plan import Budget
 from autockpt.plans.graph_plan import SavedTensor
 
@@ -92,7 +92,7 @@ def test_another_order_is_a_difference(capsys: pytest.CaptureFixture[str]) -> No
     plan = schedule(graph, {"f0", "f3"}, traced_order(graph))
     moved = dataclasses.replace(plan, backward=("f1", *(name for name in plan.backward if name != "f1")))
     for name, one in (("one.json", plan), ("two.json", moved)):
-        Plan.of([judge(graph, one, setup(Budget(total_bytes=10**6)))]).save(name)
+        Plan.of([decide_fixed(graph, one, setup(Budget(total_bytes=10**6)))]).save(name)
     code, shown = as_json(capsys, "one.json", "two.json")
     assert code == 1
     assert shown["graphs"][0]["order_difference"] == "operation 1 is `f4` in one.json but `f1` in two.json"
@@ -154,6 +154,6 @@ def test_a_thousand_tensors_are_not_all_printed(capsys: pytest.CaptureFixture[st
     graph = layers(60)
     for name, saved in (("none.json", {"f0"}), ("all.json", {f"f{number}" for number in range(60)})):
         plan = schedule(graph, saved, traced_order(graph))
-        Plan.of([judge(graph, plan, setup(Budget(total_bytes=10**6)))]).save(name)
+        Plan.of([decide_fixed(graph, plan, setup(Budget(total_bytes=10**6)))]).save(name)
     assert main(["diff", "none.json", "all.json"]) == 1
     assert "and 19 more; --json has them all" in capsys.readouterr().out

@@ -7,7 +7,7 @@ import math
 import pytest
 from graphs import UNIT, chain, joint, problem, value
 
-from autockpt.passes.graph.cut_points import Crossings, narrow_moments
+from autockpt.passes.graph.cut_points import ForwardLiveness
 from autockpt.passes.graph.joint import JointGraph, Kind, Role, Value
 from autockpt.passes.graph.order import traced_order
 from autockpt.passes.planners.frontier import Frontier
@@ -36,17 +36,6 @@ def network(blocks: int, skips: str) -> JointGraph:
     return joint(values, ["loss"], [gradient])
 
 
-def test_a_narrow_moment_is_between_two_wide_ones() -> None:
-    assert narrow_moments([1, 5, 2, 2, 6, 3, 3, 1]) == [2]
-
-
-def test_what_crosses_a_moment_is_what_the_rest_of_the_forward_reads() -> None:
-    crossings = Crossings(network(4, "residual"))
-    after = [v.name for v in crossings.sequence].index("f1")
-    assert crossings.at([after]) == {after: frozenset({"f1"})}
-    assert crossings.nbytes[after] == UNIT
-
-
 def test_what_lies_behind_an_inner_value_is_recomputed_a_second_time() -> None:
     graph = chain(6)
     plan = Scheduler(graph, traced_order(graph))(["f0"], inner=["f3"])
@@ -61,5 +50,5 @@ def test_beyond_what_the_forward_holds_the_minimum_peak_grows_like_the_square_ro
     for depth in (8, 32, 128):
         frontier = Frontier(problem(network(depth, skips)))
         verify(frontier.problem, frontier.lowest.plan)
-        beyond = frontier.lowest.peak_bytes - Crossings(frontier.problem.graph).nbytes.max()
+        beyond = frontier.lowest.peak_bytes - ForwardLiveness(frontier.problem.graph).nbytes.max()
         assert beyond < 5 * UNIT * math.sqrt(depth)

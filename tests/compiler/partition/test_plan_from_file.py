@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import random
@@ -17,8 +18,8 @@ from torch.nn import functional as F
 
 import autockpt
 from autockpt import Backend, BudgetError, OptionError, Plan, PlanError
-from autockpt.partition import partitioner as partitioner_module
-from autockpt.passes.planners.fixed import GIVEN
+from autockpt.partition import Partitioner, Request
+from autockpt.passes.planners.fixed import FROM_FILE
 from autockpt.passes.problem.plan import Outcome
 
 
@@ -77,16 +78,16 @@ def test_a_loaded_plan_gives_the_same_gradients_and_is_exactly_that_plan(
     plan = saved(path, model, x)
     planned = autockpt.decisions()[-1]
     expected = trained(model, x, memory_budget=1.0)
-    assert autockpt.decisions()[-1].decision.plan != planned.decision.plan
+    assert autockpt.decisions()[-1].graph_plan != planned.graph_plan
     before = len(autockpt.decisions())
     assert same(trained(model, x, plan=str(path)), expected)
     made = autockpt.decisions()[-1]
     assert len(autockpt.decisions()) == before + 1
-    assert made.decision.plan == planned.decision.plan
+    assert made.graph_plan == planned.graph_plan
     assert made.plan == plan == Plan.load(path)
-    assert made.decision.candidate.method == GIVEN
+    assert made.method == FROM_FILE
     assert made.peak_bytes == planned.peak_bytes
-    assert "given" in str(made)
+    assert FROM_FILE in str(made)
 
 
 @pytest.mark.parametrize("given", [str, Path, Plan.load], ids=["text", "path", "plan"])
@@ -102,14 +103,14 @@ def test_the_environment_names_a_plan_too(
     saved(tmp_path / "plan.json", model, x)
     monkeypatch.setenv("AUTOCKPT_PLAN", str(tmp_path / "plan.json"))
     trained(model, x)
-    assert autockpt.decisions()[-1].decision.candidate.method == GIVEN
+    assert autockpt.decisions()[-1].decision.candidate.method == FROM_FILE
 
 
 def test_nothing_is_planned_where_a_plan_is_given(
     tmp_path: Path, model: nn.Module, x: Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved(tmp_path / "plan.json", model, x)
-    monkeypatch.setattr(partitioner_module, "decide", None)
+    monkeypatch.setattr(importlib.import_module("autockpt.partition.choose"), "decide", None)
     trained(model, x, plan=str(tmp_path / "plan.json"))
 
 
@@ -150,10 +151,11 @@ def test_a_model_with_a_graph_break_needs_a_plan_for_both_graphs(tmp_path: Path,
     expected = trained(model, x, memory_budget=0.0)
     made = autockpt.decisions()[before:]
     assert len(made) == 2
+    last = made[-1].plan
     Plan.of(one.decision for one in made).save(path)
     assert same(trained(model, x, plan=str(path)), expected)
-    assert [one.plan for one in autockpt.decisions()[-2:]] == [one.plan for one in made]
-    made[-1].plan.save(path)
+    assert [one.graph_plan for one in autockpt.decisions()[-2:]] == [one.graph_plan for one in made]
+    last.save(path)
     with pytest.raises(PlanError, match="another graph"):
         trained(model, x, plan=str(path))
 
@@ -185,7 +187,7 @@ def test_what_keys_a_cache_changes_with_the_plan_and_with_nothing_else_of_it(
 
     def uuid(plan: Plan | None) -> str:
         setup: Any = None
-        return partitioner_module.Partitioner(setup, "error", "profile", tmp_path, plan=plan).uuid()
+        return Partitioner(Request(setup, plan=plan), "error").key
 
     assert uuid(tight) == uuid(Plan.load(tmp_path / "a.json"))
     assert len({uuid(tight), uuid(generous), uuid(None)}) == 3
@@ -243,7 +245,7 @@ def test_any_failure_of_ours_with_a_given_plan_is_an_error_and_no_other_partitio
     def fail(*_: Any, **__: Any) -> Any:
         raise KeyError("on purpose")
 
-    monkeypatch.setattr(partitioner_module, "read", fail)
+    monkeypatch.setattr(importlib.import_module("autockpt.inductor.joint"), "read", fail)
     with pytest.raises(PlanError, match="the plan cannot be used: KeyError: 'on purpose'"):
         trained(model, x, plan=str(tmp_path / "plan.json"))
 
