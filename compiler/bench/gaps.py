@@ -1,4 +1,7 @@
-"""How far plans may be from the best, and how the floor grows with depth: planned only, nothing is compiled."""
+"""`autockpt bench plan MODELS` and `--depth`: optimality gaps of plans, and the minimum peak over depth.
+
+Models are traced and planned; nothing is compiled.
+"""
 
 from __future__ import annotations
 
@@ -18,23 +21,28 @@ from autockpt.passes.planners import Decision, decide
 from autockpt.passes.problem import CHECKED_MARGIN, Budget, Setup
 from autockpt.units import Progress, format_size
 
-BUDGETS = (0.1, 0.3, 0.5, 0.7, 0.9)
+PLAN_BUDGETS = (0.1, 0.3, 0.5, 0.7, 0.9)
+"""From the minimum peak, 0.0, to the fastest plan's, 1.0."""
 DEPTHS = (8, 16, 32, 64, 128)
 
 
 @dataclass(frozen=True)
 class GapRow:
+    """One plan; all shares but `overhead` are of its step time."""
+
     target: str
     budget: float
     budget_bytes: int
     peak_bytes: int
     planner: str
     overhead: float
-    """Of the step without a budget."""
+    """Extra time over the fastest plan without a budget, as a share of that plan's step time."""
     gap: float
-    """At most this much of the step slower than any plan."""
+    """Upper bound of what any plan could save."""
     gap_of_overhead: float
+    """The same as a share of the overhead."""
     class_gap: float
+    """Upper bound of what any plan of the interval program's class could save."""
     planning_seconds: float
 
     def as_json(self) -> dict[str, object]:
@@ -44,19 +52,21 @@ class GapRow:
 def bench_gaps(targets: Sequence[str], budgets: Sequence[float], progress: Progress) -> Iterator[GapRow]:
     for target in targets:
         progress(f"{target}: tracing")
-        for graph in graphs_of(target):
+        for graph in traced_graphs(target):
             for budget in budgets:
                 progress(f"{target} at {budget}")
-                yield _gap_row(target, budget, decide(graph, _setup(budget)))
+                yield _gap_row(target, budget, decide(graph, plan_setup(budget)))
 
 
-def graphs_of(target: str, **settings: int) -> list[JointGraph]:
+def traced_graphs(target: str, **settings: int) -> list[JointGraph]:
+    """The joint graphs of the target's step, made by its factory with these settings."""
     reset_dynamo()
     training = load_training(target, settings=settings)
     return [joint.graph for joint in capture_joints(training.model, training.inputs)]
 
 
-def _setup(fraction: float) -> Setup:
+def plan_setup(fraction: float) -> Setup:
+    """As a compilation on the CPU plans when a dry run checks the plan; the profile is the same on every machine."""
     setup = Setup(Budget(fraction=fraction), load_profile("cpu"), threads=torch.get_num_threads())
     return replace(setup, margin=CHECKED_MARGIN)
 
@@ -69,12 +79,17 @@ def _gap_row(target: str, budget: float, decision: Decision) -> GapRow:
         budget_bytes=decision.budget_bytes,
         peak_bytes=decision.forecast.peak_bytes,
         planner=decision.candidate.method,
-        overhead=gap.overhead_seconds / (gap.step_seconds - gap.overhead_seconds),
+        overhead=_overhead(decision),
         gap=gap.of_step,
         gap_of_overhead=gap.of_overhead,
         class_gap=gap.class_of_step,
         planning_seconds=decision.planning_seconds,
     )
+
+
+def _overhead(decision: Decision) -> float:
+    gap = decision.gap
+    return gap.overhead_seconds / (gap.step_seconds - gap.overhead_seconds)
 
 
 def gap_table(rows: Sequence[GapRow]) -> Table:
@@ -102,11 +117,13 @@ def gap_summary(rows: Sequence[GapRow]) -> str:
 
 @dataclass(frozen=True)
 class DepthRow:
+    """The minimum peak of a model of so many layers."""
+
     layers: int
     values: int
     min_peak_bytes: int
     beyond_bytes: int
-    """The floor without parameters and their gradients."""
+    """The minimum peak without parameters and their gradients."""
     planner: str
     overhead: float
     planning_seconds: float
@@ -116,33 +133,34 @@ class DepthRow:
 
 
 def bench_depth(target: str, depths: Sequence[int], progress: Progress) -> Iterator[DepthRow]:
-    """The factory takes `layers`."""
+    """The target's factory takes the number of `layers`."""
     for layers in depths:
         progress(f"{layers} layers: tracing")
-        (graph,) = graphs_of(target, layers=layers)
+        (graph,) = traced_graphs(target, layers=layers)
         progress(f"{layers} layers: planning")
-        decision = decide(graph, _setup(0.0))
-        floor, gap = decision.forecast.peak_bytes, decision.gap
+        decision = decide(graph, plan_setup(0.0))
+        min_peak = decision.forecast.peak_bytes
         yield DepthRow(
             layers=layers,
             values=len(graph.values),
-            min_peak_bytes=floor,
-            beyond_bytes=floor - 2 * graph.parameter_bytes,
+            min_peak_bytes=min_peak,
+            beyond_bytes=min_peak - 2 * graph.parameter_bytes,
             planner=decision.candidate.method,
-            overhead=gap.overhead_seconds / (gap.step_seconds - gap.overhead_seconds),
+            overhead=_overhead(decision),
             planning_seconds=decision.planning_seconds,
         )
 
 
 def exponent(rows: Sequence[DepthRow]) -> float:
-    """Of depth, in the power that fits the bytes beyond parameters and gradients best."""
+    """The power of depth that fits the bytes beyond parameters and gradients best."""
     layers = np.log([row.layers for row in rows])
     beyond = np.log([max(row.beyond_bytes, 1) for row in rows])
     return float(np.polyfit(layers, beyond, 1)[0])
 
 
 def depth_table(rows: Sequence[DepthRow]) -> Table:
-    table = Table("layers", "values", "floor", "beyond parameters and gradients", "planner", "overhead", "planned")
+    headings = ("layers", "values", "minimum peak", "beyond parameters and gradients", "planner", "overhead", "planned")
+    table = Table(*headings)
     for row in rows:
         table.add_row(
             str(row.layers),
