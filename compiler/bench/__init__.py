@@ -1,7 +1,13 @@
-"""TODO"""
+"""Measurements of plans against baselines, bounds and published results; one function for each `autockpt bench`.
 
-from autockpt.bench.budgets import Row, bench
-from autockpt.bench.frontier import BUDGETS, Frontier, bench_frontier
+May import every room but commands and analysis. Tables are built here; what a command prints and writes is decided in
+`commands`.
+"""
+
+from autockpt.bench.ablate import ablation_table, bench_ablation
+from autockpt.bench.baselines import baseline_table, bench_baselines
+from autockpt.bench.budgets import bench_budgets, budget_table, over_budget
+from autockpt.bench.frontier import FRONTIER_BUDGETS, MeasuredFrontier, bench_frontier
 from autockpt.bench.frontier_report import (
     frontier_markdown,
     frontier_notes,
@@ -9,27 +15,41 @@ from autockpt.bench.frontier_report import (
     frontier_summary,
     frontier_table,
 )
-from autockpt.bench.gaps import DEPTHS, bench_depth, bench_gaps, depth_table, exponent, gap_summary, gap_table
-from autockpt.bench.instances import run_instance
-from autockpt.bench.overhead import Overhead, bench_overhead, overhead_markdown, overhead_summary, overhead_table
-from autockpt.bench.planned_baselines import baseline_table, bench_baselines
+from autockpt.bench.gaps import (
+    DEPTHS,
+    PLAN_BUDGETS,
+    bench_depth,
+    bench_gaps,
+    depth_table,
+    exponent,
+    gap_summary,
+    gap_table,
+)
+from autockpt.bench.instance_file import load_instance
+from autockpt.bench.instances import bench_instance, instance_notes, instance_table, parse_budgets
+from autockpt.bench.overhead import Overhead, bench_overhead
+from autockpt.bench.overhead_report import overhead_markdown, overhead_summary, overhead_table
 from autockpt.bench.scale import SIZES, bench_scale, scale_table
 
 __all__ = [
-    "BUDGETS",
     "DEPTHS",
+    "FRONTIER_BUDGETS",
+    "PLAN_BUDGETS",
     "SIZES",
-    "Frontier",
+    "MeasuredFrontier",
     "Overhead",
-    "Row",
+    "ablation_table",
     "baseline_table",
-    "bench",
+    "bench_ablation",
     "bench_baselines",
+    "bench_budgets",
     "bench_depth",
     "bench_frontier",
     "bench_gaps",
+    "bench_instance",
     "bench_overhead",
     "bench_scale",
+    "budget_table",
     "depth_table",
     "exponent",
     "frontier_markdown",
@@ -39,9 +59,13 @@ __all__ = [
     "frontier_table",
     "gap_summary",
     "gap_table",
+    "instance_notes",
+    "instance_table",
+    "load_instance",
+    "over_budget",
     "overhead_markdown",
     "overhead_summary",
     "overhead_table",
-    "run_instance",
+    "parse_budgets",
     "scale_table",
 ]

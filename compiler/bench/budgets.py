@@ -1,4 +1,4 @@
-"""`autockpt bench budgets`: real steps at budgets from the minimum peak to the fastest plan's, beside plain Inductor."""
+"""`autockpt bench budgets`: steps measured at budgets from the minimum peak to the fastest plan, and plain Inductor."""
 
 from __future__ import annotations
 

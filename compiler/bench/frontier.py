@@ -150,7 +150,7 @@ class _Runs:
         try:
             training = start()
         except Exception as error:
-            # A model or a baseline may raise anything; its row says what. Without the reference there is nothing to say.
+            # Models and baselines may raise anything: the row says what. Without the reference nothing can be compared.
             if self.reference is None:
                 raise
             self.measured[run.name] = replace(run, note=_first_line(error))

@@ -1,4 +1,4 @@
-"""`autockpt bench plan --instance`: published instances, planned by `torch.compile`'s planner and by the search for them.
+"""`autockpt bench plan --instance`: published instances, by the planner of `torch.compile` and by a search for them.
 
 Two rows for each budget. *shipped planner* is what `torch.compile(backend="autockpt")` runs (`passes.planners.decide`),
 on the instance as a joint graph for a runtime that fuses nothing. `passes.instances.to_graph` poses it exactly: same
@@ -9,7 +9,7 @@ The overhead and the peak of both are replayed by the instance's own accounting.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from math import inf, isfinite
 
@@ -29,6 +29,7 @@ from autockpt.passes.instances import (
 )
 from autockpt.passes.planners import decide, pose
 from autockpt.passes.problem import Budget, Lowering, Setup
+from autockpt.units import Progress
 
 SHIPPED, SEARCH = "shipped planner", "instance search"
 _SHARES = (0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
@@ -93,21 +94,24 @@ def plan_as_shipped(instance: Instance, budget_bytes: int) -> InstanceSolution:
     )
 
 
-PLANNERS: dict[str, InstancePlanner] = {SHIPPED: plan_as_shipped, SEARCH: solve_instance}
+_PLANNERS: dict[str, InstancePlanner] = {SHIPPED: plan_as_shipped, SEARCH: solve_instance}
 
 
-def bench_instance(file: InstanceFile, budgets: Sequence[int] = ()) -> list[InstanceRow]:
+def bench_instance(file: InstanceFile, budgets: Sequence[int], progress: Progress) -> Iterator[InstanceRow]:
     """Rows of every planner at every budget; by default the published budgets, or shares of the peak."""
-    peak = peak_bytes(file.instance, file.instance.save_everything)
-    chosen = budgets or [one.budget_bytes for one in file.published] or [int(peak * share) for share in _SHARES]
-    return [
-        _row(name, file, budget, peak, planner(file.instance, budget))
-        for budget in chosen
-        for name, planner in PLANNERS.items()
-    ]
+    published = [one.budget_bytes for one in file.published]
+    for budget in budgets or published or [int(_peak(file) * share) for share in _SHARES]:
+        for name, planner in _PLANNERS.items():
+            progress(f"{file.name} within {budget // KB} KB: {name}")
+            yield _row(name, file, budget, planner(file.instance, budget))
 
 
-def _row(name: str, file: InstanceFile, budget: int, peak: int, solution: InstanceSolution) -> InstanceRow:
+def _peak(file: InstanceFile) -> int:
+    """Without recomputation."""
+    return peak_bytes(file.instance, file.instance.save_everything)
+
+
+def _row(name: str, file: InstanceFile, budget: int, solution: InstanceSolution) -> InstanceRow:
     base = file.base or 1.0
     published = next((one for one in file.published if one.budget_bytes == budget), None)
 
@@ -117,7 +121,7 @@ def _row(name: str, file: InstanceFile, budget: int, peak: int, solution: Instan
     return InstanceRow(
         planner=name,
         budget_bytes=budget,
-        share=budget / max(peak, 1),
+        share=budget / max(_peak(file), 1),
         overhead=None if solution.recomputed is None else solution.extra_seconds / base,
         peak_bytes=solution.peak_bytes,
         planning_seconds=solution.planning_seconds,
@@ -129,7 +133,7 @@ def _row(name: str, file: InstanceFile, budget: int, peak: int, solution: Instan
     )
 
 
-def parse_budgets(texts: Sequence[str], peak: int) -> list[int]:
+def parse_budgets(texts: Sequence[str], file: InstanceFile) -> list[int]:
     """Bytes from shares of the peak (`0.5`) or KB (`500000`): a number with a point is a share."""
     budgets = []
     for text in texts:
@@ -139,7 +143,7 @@ def parse_budgets(texts: Sequence[str], peak: int) -> list[int]:
             number = -1.0
         if not 0 <= number < inf:
             raise OptionError(f"budget {text!r}; give a share of the peak such as 0.5, or KB such as 500000")
-        budgets.append(int(number * peak) if "." in text else int(number) * KB)
+        budgets.append(int(number * _peak(file)) if "." in text else int(number) * KB)
     return budgets
 
 

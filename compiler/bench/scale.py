@@ -14,9 +14,9 @@ import torch
 from rich.table import Table
 
 from autockpt.bench.synthetic import transformer_graph
-from autockpt.measure import within_seconds
 from autockpt.cost_models import load_profile
 from autockpt.inductor import JointModule
+from autockpt.measure import within_seconds
 from autockpt.passes.planners import Decision, decide
 from autockpt.passes.problem import Budget, Setup
 from autockpt.units import Progress

@@ -18,6 +18,17 @@ def positive(text: str) -> int:
     return number
 
 
+def fraction(text: str) -> float:
+    """A number from 0.0 to 1.0: a budget between minimum peak and fastest plan, or one of torch's."""
+    try:
+        number = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    if not 0.0 <= number <= 1.0:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0.0 and 1.0")
+    return number
+
+
 def budget(text: str) -> int | float | str:
     """A memory budget: bytes, a fraction, a size, a percentage or `auto`, as the option `memory_budget` takes it."""
     from autockpt.budget import check_budget

@@ -1,4 +1,4 @@
-"""`autockpt bench overhead`: how well the cost model knows what a plan costs, on real steps."""
+"""`autockpt bench overhead`: how well the cost model predicts the step time of plans, on real steps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autockpt.commands.arguments import positive
+from autockpt.commands.arguments import fraction, positive
 from autockpt.commands.console import Children, print_lines, progress_line, stdout_console
 from autockpt.units import Progress
 
@@ -21,10 +21,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "predicted, measured, and how well their ranks agree. Exit code 1 where a model did not run."
     )
     parser.add_argument("targets", nargs="+", metavar="SCRIPT.py:FACTORY", help="models, or @FILE with one a line")
-    parser.add_argument("--plans", type=positive, default=10, help="budgets from fastest to floor (default 10)")
+    parser.add_argument(
+        "--plans", type=positive, default=10, help="budgets from the fastest plan to the minimum peak (default 10)"
+    )
     parser.add_argument("--repeats", type=positive, default=15, help="timed steps of each (default 15)")
     parser.add_argument(
-        "--show", nargs="+", type=float, default=[0.1, 0.4, 0.7], help="budgets in the table (default 0.1 0.4 0.7)"
+        "--show", nargs="+", type=fraction, default=[0.1, 0.4, 0.7], help="budgets in the table (default 0.1 0.4 0.7)"
     )
     parser.add_argument("--device", help="profile to predict with (default: the one of this machine)")
     parser.add_argument(
@@ -47,7 +49,7 @@ def _run(parsed: argparse.Namespace) -> int:
     for target in parsed.targets:
         with progress_line(target, log=True) as progress:
             overheads.append(measure(target, parsed, progress))
-        # After every model: what took minutes is not lost with the next one.
+        # Written after every model: what took minutes is not lost if the next one fails.
         if parsed.json:
             Path(parsed.json).write_text(json.dumps([one.as_json() for one in overheads], indent=1) + "\n")
     console.print(overhead_table(overheads, parsed.show))
@@ -55,7 +57,7 @@ def _run(parsed: argparse.Namespace) -> int:
     print_lines(console, lines)
     if parsed.markdown:
         Path(parsed.markdown).write_text(overhead_markdown(overheads, parsed.show, lines))
-    return 1 if any(overhead.trouble for overhead in overheads) else 0
+    return 1 if any(overhead.failure for overhead in overheads) else 0
 
 
 def _in_process(target: str, parsed: argparse.Namespace, progress: Progress) -> Overhead:
@@ -76,4 +78,4 @@ def _in_subprocess(target: str, parsed: argparse.Namespace, progress: Progress) 
             (row,) = children.run(target, ["bench", "overhead", *options], progress)
         return Overhead.from_json(row)
     except AutockptError as error:
-        return Overhead(target, trouble=str(error))
+        return Overhead(target, failure=str(error))

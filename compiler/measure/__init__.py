@@ -3,6 +3,7 @@
 from autockpt.measure.gradients import ReferenceGradients
 from autockpt.measure.peak import measure_peak
 from autockpt.measure.step import Training, load_factory, load_training
+from autockpt.measure.time_limit import within_seconds
 from autockpt.measure.timing import Ratio, interleaved_times, ratio, seconds_by_family
 from autockpt.measure.verify import TOLERANCE, Verdict, verify_target
 from autockpt.measure.verify_report import falling_peaks, verify_markdown, verify_summary, verify_table
@@ -24,4 +25,5 @@ __all__ = [
     "verify_summary",
     "verify_table",
     "verify_target",
+    "within_seconds",
 ]

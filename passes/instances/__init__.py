@@ -7,17 +7,21 @@ used by `autockpt bench plan --instance` and by tests only. May import the graph
 
 from autockpt.passes.instances.astar import TooLarge, solve_exact
 from autockpt.passes.instances.from_graph import instance_of
-from autockpt.passes.instances.instance import Instance, peak_bytes
+from autockpt.passes.instances.instance import Instance, extra_seconds, peak_bytes
 from autockpt.passes.instances.search import InstanceSolution, solve_instance
+from autockpt.passes.instances.to_graph import graph_of, recomputations_of
 from autockpt.passes.instances.to_plan import plan_of, write_plan
 
 __all__ = [
     "Instance",
     "InstanceSolution",
     "TooLarge",
+    "extra_seconds",
+    "graph_of",
     "instance_of",
     "peak_bytes",
     "plan_of",
+    "recomputations_of",
     "solve_exact",
     "solve_instance",
     "write_plan",

@@ -1,4 +1,4 @@
-"""An instance as a joint graph with the same costs, bytes and order, so that the planners of `torch.compile` can plan it.
+"""An instance as a joint graph with the same costs, bytes and order, for the planners that `torch.compile` uses.
 
 The graph has exactly the instance's plans, for a runtime that fuses nothing (`Lowering.EAGER`):
 

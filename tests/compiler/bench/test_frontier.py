@@ -1,4 +1,4 @@
-"""`autockpt bench frontier`: who is compared with whom, and what is said of it."""
+"""`autockpt bench frontier`: which runs are compared, and what is reported."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from pathlib import Path
 import pytest
 import torch
 from rich.console import Console
-from torch import nn
 
 from autockpt.bench import frontier as bench_module
-from autockpt.bench.baselines import BLOCKS, PLAIN, TORCH, Baseline, find_blocks
-from autockpt.bench.frontier import OURS, Candidate, Frontier, bench_frontier, shared_budgets
+from autockpt.bench.baselines import BLOCKS, PLAIN, TORCH, RunnableBaseline
+from autockpt.bench.frontier import OURS, MeasuredFrontier, MeasuredRun, bench_frontier, shared_budgets
 from autockpt.bench.frontier_report import (
     frontier_markdown,
     frontier_notes,
+    frontier_rows,
     frontier_series,
     frontier_summary,
     frontier_table,
-    rows,
 )
 from autockpt.cli import main
 from autockpt.errors import BudgetError
@@ -54,30 +53,20 @@ def net():
     return Net(), (torch.randn(512, 32),)
 """
 
-FRONTIER = Frontier(
+FRONTIER = MeasuredFrontier(
     target="models.py:net",
     graph_input_bytes=10 * MIB,
-    candidates=(
-        Candidate(PLAIN, PLAIN, None, 100 * MIB, (1.0, 1.0, 1.0), "equal"),
-        Candidate("torch 0.5", TORCH, None, 60 * MIB, (1.2, 1.2, 1.2), "1e+00", wrong=True),
-        Candidate("torch 0", TORCH, None, 50 * MIB, (1.5, 1.5, 1.5), "equal"),
-        Candidate(BLOCKS, BLOCKS, note="the model has no list of alike blocks"),
-        Candidate("autockpt 100.0 MiB", OURS, 100 * MIB, 99 * MIB, (0.9, 1.0, 1.1), "equal"),
-        Candidate("autockpt 60.0 MiB", OURS, 60 * MIB, 61 * MIB, (1.26, 1.26, 1.26), "equal"),
-        Candidate("autockpt 50.0 MiB", OURS, 50 * MIB, 50 * MIB, (1.2, 1.2, 1.2), "equal"),
-        Candidate("autockpt floor", OURS, None, 30 * MIB, (1.4, 1.4, 1.4), "equal"),
+    runs=(
+        MeasuredRun(PLAIN, PLAIN, None, 100 * MIB, (1.0, 1.0, 1.0), "equal"),
+        MeasuredRun("torch 0.5", TORCH, None, 60 * MIB, (1.2, 1.2, 1.2), "1e+00", wrong=True),
+        MeasuredRun("torch 0", TORCH, None, 50 * MIB, (1.5, 1.5, 1.5), "equal"),
+        MeasuredRun(BLOCKS, BLOCKS, note="the model has no list of blocks of one class"),
+        MeasuredRun("autockpt 100.0 MiB", OURS, 100 * MIB, 99 * MIB, (0.9, 1.0, 1.1), "equal"),
+        MeasuredRun("autockpt 60.0 MiB", OURS, 60 * MIB, 61 * MIB, (1.26, 1.26, 1.26), "equal"),
+        MeasuredRun("autockpt 50.0 MiB", OURS, 50 * MIB, 50 * MIB, (1.2, 1.2, 1.2), "equal"),
+        MeasuredRun("autockpt minimum peak", OURS, None, 30 * MIB, (1.4, 1.4, 1.4), "equal"),
     ),
 )
-
-
-class Block(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.inner = nn.ModuleList(nn.Sequential(nn.Linear(2, 2)) for _ in range(4))
-
-
-class Other(Block):
-    pass
 
 
 @pytest.fixture
@@ -87,28 +76,11 @@ def script(tmp_path: Path) -> Path:
     return path
 
 
-def test_blocks_are_the_members_of_a_list_not_what_is_inside_them() -> None:
-    blocks = nn.ModuleList(Block() for _ in range(3))
-    assert find_blocks(nn.Sequential(nn.Linear(2, 2), nn.ModuleDict({"layers": blocks}))) == list(blocks)
-
-
-def test_blocks_of_an_encoder_and_a_decoder_and_of_every_stage_are_all_found() -> None:
-    encoder, decoder = nn.Sequential(Block(), Block()), nn.ModuleList([Other(), Other()])
-    assert find_blocks(nn.ModuleDict({"encoder": encoder, "decoder": decoder})) == [*encoder, *decoder]
-    stages = nn.Sequential(nn.Sequential(Block(), Block()), nn.Sequential(Other(), Block(), Block()))
-    assert find_blocks(stages) == [*stages[0], *stages[1][1:]]
-
-
-def test_single_operators_in_a_row_are_no_blocks() -> None:
-    assert find_blocks(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 2), nn.ReLU())) == []
-    assert find_blocks(nn.ModuleList([nn.TransformerEncoderLayer(2, 1)])) == []
-
-
-def test_peaks_that_are_nearly_the_same_meet_one_candidate_at_the_lower() -> None:
+def test_nearly_equal_peaks_share_one_run_of_ours_at_the_lower() -> None:
     assert shared_budgets([2000, 1000, 1004, 1006, 1000]) == {1000: 1000, 1004: 1000, 1006: 1006, 2000: 2000}
 
 
-def test_every_rival_that_ran_meets_ours_at_its_own_peak() -> None:
+def test_every_baseline_that_ran_is_paired_with_ours_at_its_peak() -> None:
     met = {pair.baseline.name: (pair.ours.name, pair.holds) for pair in FRONTIER.pairs}
     assert met == {
         PLAIN: ("autockpt 100.0 MiB", True),
@@ -117,18 +89,18 @@ def test_every_rival_that_ran_meets_ours_at_its_own_peak() -> None:
     }
 
 
-def test_over_a_peak_not_running_and_other_gradients_are_broken_promises_of_ours_only() -> None:
-    others = tuple(one for one in FRONTIER.candidates if one.name not in ("torch 0.5", "autockpt 60.0 MiB"))
-    held = replace(FRONTIER, candidates=others)
+def test_only_our_own_excess_failure_or_wrong_gradients_count_as_broken() -> None:
+    others = tuple(one for one in FRONTIER.runs if one.name not in ("torch 0.5", "autockpt 60.0 MiB"))
+    held = replace(FRONTIER, runs=others)
     assert FRONTIER.broken
     assert not held.broken
     floor = others[-1]
     for worse in (replace(floor, wrong=True), replace(floor, peak_bytes=None), replace(floor, note="")):
-        assert replace(held, candidates=(*others[:-1], worse)).broken == (worse != floor)
+        assert replace(held, runs=(*others[:-1], worse)).broken == (worse != floor)
 
 
-def test_what_json_keeps_is_what_was_measured() -> None:
-    assert Frontier.from_json(json.loads(json.dumps(FRONTIER.as_json()))) == FRONTIER
+def test_json_holds_everything_that_was_measured() -> None:
+    assert MeasuredFrontier.from_json(json.loads(json.dumps(FRONTIER.as_json()))) == FRONTIER
 
 
 def test_a_slow_round_is_slow_for_both() -> None:
@@ -157,9 +129,9 @@ def test_the_table_of_a_model(golden: Callable[[str], None]) -> None:
     golden("\n".join([*lines, *frontier_notes(FRONTIER), *frontier_summary([FRONTIER])]))
 
 
-def test_the_summary_is_over_all_rivals_and_lowest_peaks_are_a_geometric_mean() -> None:
-    floor = replace(FRONTIER.candidates[-1], peak_bytes=20 * MIB)
-    lower = replace(FRONTIER, target="models.py:other", candidates=(*FRONTIER.candidates[:-1], floor))
+def test_the_summary_is_over_all_baselines_and_minimum_peaks_are_a_geometric_mean() -> None:
+    floor = replace(FRONTIER.runs[-1], peak_bytes=20 * MIB)
+    lower = replace(FRONTIER, target="models.py:other", runs=(*FRONTIER.runs[:-1], floor))
     lines = frontier_summary([FRONTIER, lower])
     assert lines[0] == "ours holds the peak of 4 of 6 baselines; models: 2"
     assert "median 1.00; worst 1.05" in lines[1]
@@ -167,15 +139,15 @@ def test_the_summary_is_over_all_rivals_and_lowest_peaks_are_a_geometric_mean() 
     assert "0.49 with parameters and inputs, 0.35 without" in "".join(lines)
 
 
-def test_a_model_that_does_not_run_is_a_line_and_not_a_silence() -> None:
-    failed = Frontier("models.py:gone", trouble="did not run: no such weights")
+def test_a_model_that_does_not_run_is_reported() -> None:
+    failed = MeasuredFrontier("models.py:gone", failure="did not run: no such weights")
     assert failed.broken
     assert frontier_notes(failed) == ["gone: did not run: no such weights"]
     assert frontier_summary([failed, FRONTIER]) == frontier_summary([FRONTIER])
     assert "| torch 0.5 | 60.0 MiB |" in frontier_markdown("", [failed, FRONTIER], [])
 
 
-def test_a_plot_has_every_candidate_that_ran() -> None:
+def test_a_plot_has_every_run() -> None:
     points = {one.name: list(one.points) for one in frontier_series(FRONTIER)}
     assert points[PLAIN] == [(100.0, 1.0)]
     assert points[OURS] == [(30.0, 1.4), (50.0, 1.2), (61.0, 1.26), (99.0, 1.0)]
@@ -189,16 +161,20 @@ def test_what_cannot_run_is_a_row_with_its_reason(script: Path, monkeypatch: pyt
     def fail(target: str) -> None:
         raise RuntimeError("backend='inductor' raised:\nLoweringError: no kernel\nand so on")
 
-    fakes = [Baseline(PLAIN, PLAIN, load_training), Baseline("torch 0.5", TORCH, fail)]
-    monkeypatch.setattr(bench_module, "baselines", lambda budgets: fakes)
-    monkeypatch.setattr(bench_module, "_ours", refuse)
+    fakes = [RunnableBaseline(PLAIN, PLAIN, load_training), RunnableBaseline("torch 0.5", TORCH, fail)]
+    monkeypatch.setattr(bench_module, "runnable_baselines", lambda budgets: fakes)
+    monkeypatch.setattr(bench_module, "_start_ours", refuse)
     frontier = bench_frontier(f"{script}:net", [0.5], 2, lambda text: None)
-    found = {one.series: one.note for one in frontier.candidates}
+    found = {one.series: one.note for one in frontier.runs}
     assert found == {PLAIN: "", TORCH: "backend='inductor' raised: LoweringError: no kernel", OURS: "no plan fits"}
-    assert [row[0] for row in rows(frontier)] == [PLAIN, f"torch 0.5: {found[TORCH]}", "(autockpt floor)"]
-    assert [row[4] for row in rows(frontier)] == ["did not run", "", "did not run"]
+    assert [row[0] for row in frontier_rows(frontier)] == [
+        PLAIN,
+        f"torch 0.5: {found[TORCH]}",
+        "(autockpt minimum peak)",
+    ]
+    assert [row[4] for row in frontier_rows(frontier)] == ["did not run", "", "did not run"]
     assert frontier.broken
-    assert "plain Inductor reaches" in frontier_summary([frontier])[1]
+    assert "the peak of plain Inductor is" in frontier_summary([frontier])[1]
 
 
 @pytest.mark.parametrize(
@@ -218,8 +194,8 @@ def test_a_wrong_argument_is_one_sentence(
 def test_models_run_in_processes_of_their_own_and_say_why_they_did_not(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "frontier", "nowhere.py:one", "nowhere.py:two"]) == 1
     shown = capsys.readouterr().out
-    assert "one: did not run: autockpt: 'nowhere.py:one' is not SCRIPT.py:FACTORY" in shown
-    assert "two: did not run: autockpt: 'nowhere.py:two' is not SCRIPT.py:FACTORY" in shown
+    assert "one: did not run: exit code 2: autockpt: 'nowhere.py:one' is not SCRIPT.py:FACTORY" in shown
+    assert "two: did not run: exit code 2: autockpt: 'nowhere.py:two' is not SCRIPT.py:FACTORY" in shown
 
 
 @pytest.mark.parametrize("wrong", [["--budgets", "1.5"], ["--repeats", "0"], ["--budgets", "half"]])
@@ -235,11 +211,11 @@ def test_three_blocks_are_measured_from_end_to_end(script: Path, tmp_path: Path)
     outputs = ["--json", str(file), "--markdown", str(page), "--plot", str(picture)]
     code = main(["bench", "frontier", f"{script}:net", "--budgets", "0.0", "--repeats", "2", *outputs])
     (fields,) = json.loads(file.read_text())
-    frontier = Frontier.from_json(fields)
+    frontier = MeasuredFrontier.from_json(fields)
     assert code == 0
     assert [baseline.name for baseline in frontier.baselines] == [PLAIN, "torch 0", BLOCKS]
     assert all(pair.holds for pair in frontier.pairs)
-    assert not any(one.wrong or one.note or len(one.times) != 2 for one in frontier.candidates)
+    assert not any(one.wrong or one.note or len(one.times) != 2 for one in frontier.runs)
     assert f"| {BLOCKS} |" in page.read_text()
     assert picture.stat().st_size > 0
     assert torch._functorch.config.activation_memory_budget == 1.0

@@ -1,104 +1,65 @@
-"""Instance files, and their bench."""
+"""Instances planned by the shipped planner and by the search for them, beside published results."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+from instance_fields import fields
+from random_instances import random_instance
 
-from autockpt.bench.instances import (
-    InstanceError,
-    bench_plan,
-    load_instance,
-    parse_budgets,
-    parse_instance,
-    run_instance,
-)
+from autockpt.bench.instance_file import parse_instance
+from autockpt.bench.instances import SEARCH, SHIPPED, InstanceRow, bench_instance, parse_budgets, plan_as_shipped
 from autockpt.cli import main
 from autockpt.errors import OptionError
-from autockpt.passes.instances.instance import peak_bytes
+from autockpt.passes.instances.astar import solve_exact
+from autockpt.passes.instances.instance import extra_seconds, peak_bytes
 
 
-def fields(**changes: Any) -> dict[str, Any]:
-    """A chain of three, read backwards; operation 6 is alone."""
-    edges = [[0, 1], [1, 2], [2, 3], [1, 4], [3, 4], [0, 5], [4, 5]]
-    given = {"n": 7, "edges": edges, "mem_kb": [8, 8, 8, 1, 1, 1, 0], "cost": [4, 2, 1, 1, 1, 1, 0], "loss": 2}
-    return {**given, **changes}
-
-
-def test_an_instance_becomes_a_task() -> None:
-    instance = parse_instance("chain", fields())
-
-    assert instance.instance.boundary == 3
-    assert instance.instance.reads[4] == (1, 3)
-    assert instance.instance.nbytes.tolist() == [8192, 8192, 8192, 1024, 1024, 1024, 0]
-    assert instance.base == 10.0
-    assert peak_bytes(instance.instance, instance.instance.save_everything) == 25 * 1024
-
-
-def test_published_budgets_run_from_large_to_small() -> None:
-    solutions = [{"budget_eff_kb": 17, "objective": 12, "solve_time": 3.5}, {"budget_eff_kb": 20, "objective": 11}]
-    published = parse_instance("chain", fields(solutions=solutions, fixed_kb=[0] * 7)).published
-
-    assert [(one.budget_bytes, one.objective) for one in published] == [(20480, 11.0), (17408, 12.0)]
-    assert [one.solve_seconds for one in published] == [None, 3.5]
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"n": 0}, "n is 0"),
-        ({"n": 7.5}, "whole number"),
-        ({"loss": 7}, "numbered from 0"),
-        ({"cost": [1, 2]}, "2 entries for 7"),
-        ({"cost": [1, 1, 1, 1, 1, 1, -1]}, r"cost\[6\] is -1"),
-        ({"mem_kb": [1, 1, 1, 1, 1, 1, "x"]}, r"mem_kb\[6\]"),
-        ({"mem_kb": 5}, "a list is needed"),
-        ({"edges": [[1, 0]]}, "earlier ones"),
-        ({"edges": [[0, 7]]}, "earlier ones"),
-        ({"edges": [[0, 1, 2]]}, "a pair"),
-        ({"solutions": [{"objective": 3}]}, "budget_eff_kb"),
-    ],
-)
-def test_a_wrong_field_is_named(changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(InstanceError, match=said):
-        parse_instance("wrong", fields(**changes))
-
-
-def test_a_file_that_is_no_instance_says_which_and_why(tmp_path: Path) -> None:
-    (tmp_path / "text.json").write_text("hello")
-    (tmp_path / "list.json").write_text("[]")
-    (tmp_path / "part.json").write_text('{"n": 1}')
-    for name, said in (("none", "cannot read"), ("text", "not JSON"), ("list", "JSON object"), ("part", "missing")):
-        with pytest.raises(InstanceError, match=rf"{name}\.json.*{said}|{said}.*{name}\.json"):
-            load_instance(tmp_path / f"{name}.json")
+def rows(**changes: object) -> list[InstanceRow]:
+    return list(bench_instance(parse_instance("chain", fields(**changes)), (), lambda _: None))
 
 
 def test_budgets_are_shares_or_kilobytes() -> None:
-    assert parse_budgets(["0.5", "1.0", "3"], 1000) == [500, 1000, 3072]
+    file = parse_instance("chain", fields())
+    assert parse_budgets(["0.5", "1.0", "3"], file) == [12800, 25600, 3072]
     for wrong in ("half", "-1", "nan", "inf"):
         with pytest.raises(OptionError, match="share of the peak"):
-            parse_budgets([wrong], 1000)
+            parse_budgets([wrong], file)
 
 
-def test_each_budget_has_a_row_beside_what_was_published() -> None:
-    instance = parse_instance("chain", fields(solutions=[{"budget_eff_kb": 17, "objective": 17, "solve_time": 2}]))
-    (row,) = bench_plan(instance)
+def test_each_budget_has_a_row_of_each_planner_beside_what_was_published() -> None:
+    shipped, search = rows(solutions=[{"budget_eff_kb": 17, "objective": 17, "solve_time": 2}])
 
-    assert row.overhead == pytest.approx(0.4)
-    assert row.published_overhead == pytest.approx(0.7)
-    assert row.peak_bytes <= row.budget_bytes == 17 * 1024
-    assert row.every_plan_bound == pytest.approx(0.4)
-    assert row.gap == pytest.approx(0.0)
+    assert (shipped.planner, search.planner) == (SHIPPED, SEARCH)
+    for row in (shipped, search):
+        assert row.overhead == pytest.approx(0.4)
+        assert row.published_overhead == pytest.approx(0.7)
+        assert row.peak_bytes <= row.budget_bytes == 17 * 1024
+    assert search.every_plan_bound == pytest.approx(0.4)
+    assert search.gap == pytest.approx(0.0)
 
 
 def test_an_instance_without_published_budgets_gets_shares_of_its_peak() -> None:
-    rows = bench_plan(parse_instance("chain", fields()))
+    found = [row for row in rows() if row.planner == SEARCH]
 
-    assert [round(row.share, 1) for row in rows] == [0.8, 0.7, 0.6, 0.5, 0.4, 0.3]
-    assert rows[-1].overhead is None
+    assert [round(row.share, 1) for row in found] == [0.8, 0.7, 0.6, 0.5, 0.4, 0.3]
+    assert found[-1].overhead is None
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_shipped_planner_fits_every_budget_that_the_exact_search_fits_and_is_never_faster(seed: int) -> None:
+    instance = random_instance(seed, forward=6, backward=6)
+    whole = peak_bytes(instance, instance.save_everything)
+    for share in (1.0, 0.9, 0.8):
+        budget = int(whole * share)
+        best, found = solve_exact(instance, budget), plan_as_shipped(instance, budget)
+        if best is None:
+            assert found.recomputed is None
+        else:
+            assert found.peak_bytes <= budget
+            assert found.extra_seconds >= extra_seconds(instance, best) - 1e-9
 
 
 def test_the_command_prints_a_table_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,6 +67,12 @@ def test_the_command_prints_a_table_and_json(tmp_path: Path, capsys: pytest.Capt
     path.write_text(json.dumps(fields()))
 
     assert main(["bench", "plan", "--instance", str(path), "--budget", "17", "--json", "-"]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["overhead"] == pytest.approx(0.4)
-    assert run_instance(path, ["0.2"]) == 1
-    assert "Lowest peak found: 17 KB" in capsys.readouterr().out
+    written = json.loads(capsys.readouterr().out)
+    assert [(row["planner"], row["overhead"]) for row in written] == [
+        (SHIPPED, pytest.approx(0.4)),
+        (SEARCH, pytest.approx(0.4)),
+    ]
+    assert main(["bench", "plan", "--instance", str(path), "--budget", "0.2"]) == 1
+    shown = capsys.readouterr().out
+    assert "5 KB, instance search: No plan fits the budget; this is proven." in shown
+    assert shown.count("Smallest peak found: 17 KB") == 2

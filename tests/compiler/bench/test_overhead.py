@@ -1,4 +1,4 @@
-"""`autockpt bench overhead`: what is compared, and what is said of it."""
+"""`autockpt bench overhead`: what is compared, and what is reported."""
 
 from __future__ import annotations
 
@@ -10,16 +10,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from autockpt.bench.overhead import (
-    KEEP,
-    Overhead,
-    Point,
-    overhead_markdown,
-    overhead_summary,
-    overhead_table,
-    picked,
-    spearman,
-)
+from autockpt.bench.overhead import NO_RECOMPUTATION, Overhead, TimedPlan, spearman
+from autockpt.bench.overhead_report import overhead_markdown, overhead_summary, overhead_table, shown_plans
 from autockpt.cli import main
 
 SCRIPT = """
@@ -32,24 +24,24 @@ def net():
 """
 
 
-def point(name: str, budget: float | None, predicted: float, measured: float) -> Point:
+def timed(name: str, budget: float | None, predicted: float, measured: float) -> TimedPlan:
     families = {"matmul": (predicted - 1, measured - 1), "convolution": (0.0, 0.0)}
-    return Point(name, budget, predicted, measured, predicted, measured, measured - 0.01, measured + 0.01, families)
+    return TimedPlan(name, budget, predicted, measured, predicted, measured, measured - 0.01, measured + 0.01, families)
 
 
 OVERHEAD = Overhead(
     target="models.py:net",
-    points=(
-        point(KEEP, None, 1.0, 1.0),
-        point("budget 1", 1.0, 1.02, 1.01),
-        point("budget 0.5", 0.5, 1.10, 1.05),
-        point("budget 0", 0.0, 1.30, 1.60),
+    plans=(
+        timed(NO_RECOMPUTATION, None, 1.0, 1.0),
+        timed("budget 1", 1.0, 1.02, 1.01),
+        timed("budget 0.5", 0.5, 1.10, 1.05),
+        timed("budget 0", 0.0, 1.30, 1.60),
     ),
     device="mine",
 )
 
 
-def test_ranks_that_agree_correlate_wholly_and_reversed_ones_wholly_the_other_way() -> None:
+def test_equal_ranks_correlate_by_1_and_reversed_ones_by_minus_1() -> None:
     assert spearman([1.0, 2.0, 3.0], [10.0, 20.0, 21.0]) == 1.0
     assert spearman([1.0, 2.0, 3.0], [3.0, 2.0, 1.0]) == -1.0
 
@@ -59,23 +51,23 @@ def test_equal_values_share_a_rank() -> None:
     assert spearman([1.0, 1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.0]) == pytest.approx(4.5 / (4.5 * 5.0) ** 0.5)
 
 
-def test_plans_that_all_take_as_long_have_no_rank() -> None:
+def test_plans_that_all_take_equally_long_have_no_correlation() -> None:
     assert spearman([1.0, 1.0], [1.0, 2.0]) == 0.0
 
 
 def test_the_plan_nearest_to_a_budget_is_shown_once() -> None:
-    assert [found.name for found in picked(OVERHEAD, [0.1, 0.0, 0.4])] == ["budget 0.5", "budget 0"]
+    assert [found.name for found in shown_plans(OVERHEAD, [0.1, 0.0, 0.4])] == ["budget 0.5", "budget 0"]
 
 
-def test_an_overhead_comes_back_from_json() -> None:
+def test_json_holds_everything_that_was_measured() -> None:
     back = Overhead.from_json(json.loads(json.dumps(OVERHEAD.as_json())))
-    assert back.points[1].measured == OVERHEAD.points[1].measured
+    assert back.plans[1].measured == OVERHEAD.plans[1].measured
     assert back.rank_correlation == OVERHEAD.rank_correlation
 
 
-def test_what_people_read(golden: Callable[[str], None]) -> None:
+def test_the_table_and_summary_of_two_models(golden: Callable[[str], None]) -> None:
     console = Console(file=io.StringIO(), width=130)
-    console.print(overhead_table([OVERHEAD, Overhead("models.py:other", trouble="did not run: no module")], [0.0, 0.5]))
+    console.print(overhead_table([OVERHEAD, Overhead("models.py:other", failure="did not run: no module")], [0.0, 0.5]))
     assert isinstance(console.file, io.StringIO)
     lines = overhead_summary([OVERHEAD], [0.0, 0.5])
     golden("\n".join([console.file.getvalue(), *lines]))
@@ -95,7 +87,7 @@ def test_predicted_and_measured_ratios_are_printed_and_written(
     script.write_text(SCRIPT)
     assert main(["bench", "overhead", f"{script}:net", "--plans", "2", "--repeats", "3", "--json", str(result)]) == 0
     (written,) = json.loads(result.read_text())
-    assert written["points"][0]["name"] == KEEP
-    assert written["points"][0]["predicted"] == written["points"][0]["measured"] == 1.0
-    assert all(point["predicted"] > 0 and point["measured"] > 0 for point in written["points"])
+    assert written["plans"][0]["name"] == NO_RECOMPUTATION
+    assert written["plans"][0]["predicted"] == written["plans"][0]["measured"] == 1.0
+    assert all(plan["predicted"] > 0 and plan["measured"] > 0 for plan in written["plans"])
     assert "rank correlation" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""`autockpt bench plan`: one door, five questions."""
+"""`autockpt bench`: what each of its commands prints, and what it refuses before any work."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from autockpt.bench.gaps import DepthRow, GapRow, exponent, gap_summary
 from autockpt.cli import main
+from autockpt.passes.planners.frontier import PLANNERS
 
 SCRIPT = """
 import torch
@@ -35,21 +35,68 @@ def test_models_give_gaps(target: str, capsys: pytest.CaptureFixture[str]) -> No
     assert all(0.0 <= row["gap"] <= row["overhead"] + 1e-9 for row in rows)
 
 
-def test_depth_gives_floors_and_the_power_that_fits_them(target: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_budgets_of_models_are_five_from_a_tenth_to_nine_tenths(
+    target: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", "plan", target, "--json", "-"]) == 0
+    assert [row["budget"] for row in json.loads(capsys.readouterr().out)] == [0.1, 0.3, 0.5, 0.7, 0.9]
+
+
+def test_the_ablation_leaves_out_every_generator_in_turn(target: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "plan", target, "--ablate", "--budget", "0.5", "--json", "-"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["generator"] for row in rows] == [generator.__name__ for generator in PLANNERS["auto"]]
+    assert all(row["budgets"] == [0.5] and len(row["seconds"]) == len(row["seconds_without"]) == 1 for row in rows)
+
+
+def test_depth_gives_minimum_peaks_and_the_power_that_fits_them(
+    target: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["bench", "plan", "--depth", target, "--layers", "2", "4"]) == 0
-    assert "bytes beyond grow as depth to the" in capsys.readouterr().out
+    assert "grow as depth to the power of" in capsys.readouterr().out
 
 
-def test_baselines_are_never_ahead_on_a_tower(target: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_baseline_is_better_on_a_tower(target: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "plan", "--baselines", target]) == 0
-    assert "keep everything" in capsys.readouterr().out
+    assert "everything" in capsys.readouterr().out
 
 
-def test_the_exponent_of_a_square_root_is_a_half() -> None:
-    rows = [DepthRow(n, 0, 0, int(1e6 * n**0.5), "cut", 0.0, 0.0) for n in (4, 16, 64)]
-    assert exponent(rows) == pytest.approx(0.5, abs=1e-3)
+@pytest.mark.parametrize(
+    ("arguments", "culprit"),
+    [
+        (["budgets", "m.py:f", "--repeats", "0"], "--repeats"),
+        (["budgets", "m.py:f", "--steps", "0"], "--steps"),
+        (["m.py:f", "--repeats", "0"], "--repeats"),
+        (["frontier", "m.py:f", "--budgets", "1.5"], "--budgets"),
+        (["overhead", "m.py:f", "--plans", "0"], "--plans"),
+        (["overhead", "m.py:f", "--show", "2"], "--show"),
+        (["plan", "--sizes", "0"], "--sizes"),
+        (["plan", "--layers", "-1"], "--layers"),
+        (["plan", "--limit", "0"], "--limit"),
+        (["plan", "--limit", "nan"], "--limit"),
+    ],
+)
+def test_a_value_out_of_range_is_a_usage_error_before_any_work(
+    arguments: list[str], culprit: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["bench", *arguments])
+    assert left.value.code == 2
+    assert f"error: argument {culprit}" in capsys.readouterr().err
 
 
-def test_the_summary_names_median_and_worst() -> None:
-    rows = [GapRow("a", 0.5, 1, 1, "cut", 0.1, gap, 0.5, gap, 0.1) for gap in (0.01, 0.02, 0.09)]
-    assert gap_summary(rows) == "gap to every plan, of step time: median 2.0%, worst 9.0%, 3 plans"
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["m.py:f", "--budget", "1.5"], "budget '1.5' is not a fraction"),
+        (["m.py:f", "--budget", "half"], "budget 'half' is not a fraction"),
+        (["--ablate"], "--ablate needs models"),
+        (["m.py:f", "--instance", "a.json"], "one thing at a time"),
+    ],
+)
+def test_what_cannot_be_planned_is_one_sentence_before_any_work(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", "plan", *arguments]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
