@@ -2,12 +2,14 @@
 
 from autockpt.passes.fx.check_modules import verify_modules
 from autockpt.passes.fx.read import read
+from autockpt.passes.fx.splice import splice
 from autockpt.passes.fx.split import UnwritablePlan, reorder, unroll
 
 __all__ = [
     "UnwritablePlan",
     "read",
     "reorder",
+    "splice",
     "unroll",
     "verify_modules",
 ]

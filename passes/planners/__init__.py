@@ -1,9 +1,10 @@
 """TODO"""
 
 from autockpt.passes.planners.baselines import Baseline, find_baselines
-from autockpt.passes.planners.decide import CompiledPeak, Decision, decide
+from autockpt.passes.planners.decide import CompiledPeak, Decision, decide, pose, resolve
 from autockpt.passes.planners.fixed import check_fixed, decide_fixed
-from autockpt.passes.planners.frontier import PLANNERS
+from autockpt.passes.planners.frontier import PLANNERS, Frontier
+from autockpt.passes.planners.generators import GeneratorFactory
 from autockpt.passes.planners.refine import DryRunFailed, is_hopeless, refine
 
 __all__ = [
@@ -12,10 +13,14 @@ __all__ = [
     "CompiledPeak",
     "Decision",
     "DryRunFailed",
+    "Frontier",
+    "GeneratorFactory",
     "check_fixed",
     "decide",
     "decide_fixed",
     "find_baselines",
     "is_hopeless",
+    "pose",
     "refine",
+    "resolve",
 ]
