@@ -58,7 +58,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def second_each(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Every operation takes a second; the list grows by the device of each that is timed."""
+    """Every operator call takes a second; the device of each that is timed is added to the list."""
     timed: list[str] = []
 
     def time_kernel(run: Callable[[], object], device: str) -> KernelTiming:

@@ -1,4 +1,4 @@
-"""Plans that compute a value twice, on real graphs: nothing that the forward writes to gets lost."""
+"""Modules of plans that recompute a value more than once: every write of the forward is in them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_batch_statistics_are_written_in_every_plan_of_a_descent() -> None:
 
 
 @pytest.mark.inductor
-def test_a_step_that_computes_values_twice_leaves_the_same_gradients_and_statistics() -> None:
+def test_a_step_that_recomputes_values_twice_has_equal_gradients_and_statistics() -> None:
     plain, planned = (copy.deepcopy(model) for model in [tower()] * 2)
     x = torch.randn(4, 8, 16, 16)
     torch.compile(plain, backend="inductor")(x).sum().backward()
@@ -82,6 +82,6 @@ def test_operations_with_several_results_are_planned(model: Callable[..., Tensor
         warnings.filterwarnings("error", message="autockpt")
         options = {"memory_budget": budget, "lower": "eager"}
         torch.compile(model, backend="autockpt", options=options)(x, weight).backward()
-    again = weight.detach().clone().requires_grad_()
-    model(x, again).backward()
-    torch.testing.assert_close(weight.grad, again.grad)
+    eager = weight.detach().clone().requires_grad_()
+    model(x, eager).backward()
+    torch.testing.assert_close(weight.grad, eager.grad)
