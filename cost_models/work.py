@@ -9,7 +9,7 @@ from math import prod
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
     shape: tuple[int, ...]
-    """Sizes; a sympy expression stands in the place of one that is not known yet, and all figures follow suit."""
+    """Sizes: ints, or sympy expressions where they are dynamic; what is derived from them is then an expression too."""
     dtype: str
     """The name torch prints, without the prefix: `float32`, `bfloat16`, `bool`."""
     itemsize: int
@@ -29,7 +29,7 @@ class TensorSpec:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one operation asks of a device; sympy expressions where its sizes are, until `evaluate` has numbers."""
+    """Arithmetic and traffic of one operation: sympy expressions where sizes are, until `evaluate` makes numbers."""
 
     matrix_flops: float = 0.0
     """Multiply-adds of matmuls, convolutions and attention, two FLOPs each."""
@@ -41,7 +41,11 @@ class Work:
     """What each of them costs: one of `device.ARITHMETIC`."""
     random_numbers: float = 0.0
     bytes_moved: float = 0.0
-    """Read and written once: of what is picked from, only the picked."""
+    """Read and written, each tensor once; of a tensor that is indexed only the elements that are read."""
     dtype: str = "float32"
     estimated: bool = False
-    """True where no formula knows the operator and bytes alone were counted."""
+    """True where no formula applies to the call and only bytes were counted."""
+
+    @property
+    def amounts(self) -> tuple[float, float, float, float]:
+        return self.matrix_flops, self.elements, self.random_numbers, self.bytes_moved

@@ -15,6 +15,7 @@ from typing import Any
 import torch._functorch.config as functorch_config
 from torch import fx
 from torch._functorch import partitioners
+from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
 
 from autockpt.inductor.aot import (
     Modules,
@@ -32,7 +33,7 @@ from autockpt.inductor.patches import saved_value_choice
 from autockpt.inductor.real_arguments import RunnableCall, runnable_calls
 from autockpt.inductor.scheduler import InnerCompile, mark_planned, mark_torch_own
 from autockpt.passes.fx import read, reorder, unroll, verify_modules
-from autockpt.passes.graph import JointGraph
+from autockpt.passes.graph import JointGraph, at_hints
 from autockpt.passes.problem import Plan
 
 _TORCH_DEFAULTS = {
@@ -87,9 +88,9 @@ class JointModule:
 
     @cached_property
     def graph(self) -> JointGraph:
-        """The joint graph as the planners read it."""
-        joint = self._tidied
-        return read(joint, self.forward_outputs, self.parameters, mutated_inputs(joint))
+        """The joint graph as the planners read it; dynamic sizes are numbers, those of the traced call."""
+        joint, kernels = self._tidied, kernel_side_table.id_to_kernel
+        return at_hints(read(joint, self.forward_outputs, self.parameters, mutated_inputs(joint), kernels))
 
     @property
     def runnable_calls(self) -> Callable[[str], RunnableCall]:

@@ -1,4 +1,7 @@
-"""TODO"""
+"""Reads joint fx modules into `JointGraph` and writes plans back as modules: the only room of `passes` with fx.
+
+Imports `graph`, `problem` and `cost_models`.
+"""
 
 from autockpt.passes.fx.check_modules import verify_modules
 from autockpt.passes.fx.read import read

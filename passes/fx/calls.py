@@ -1,125 +1,122 @@
-"""One call of an operator in an fx graph: its tensors as shapes, its other arguments by name, its inner graphs.
-
-The shapes behind fx nodes, sizes that are not known yet at their hints.
-"""
+"""One call of an operator in an fx graph: its tensors as shapes, its other arguments by name, its subgraphs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
 import torch
 from torch import fx
-from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
 from torch.utils import _pytree as pytree
 
 from autockpt.cost_models import TensorSpec
+from autockpt.cost_models.formulas import meta_tensor
+from autockpt.passes.fx.sizes import hint_of, size_of, spec_of
+
+Specs = tuple[TensorSpec, ...]
 
 
 @dataclass(frozen=True)
 class OperatorCall:
     target: Any
     args: Sequence[Any]
-    """Nodes stand for what they compute."""
+    """A node stands for its result."""
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     result: Any = None
-    """An example of what it returns."""
+    """An example of what it returns, as in `node.meta["val"]`."""
+    triton_kernels: Mapping[int, Any] = field(default_factory=dict)
+    """Triton kernels by the index under which a wrapper operator names them."""
+    at_hints: bool = False
+    """Whether dynamic sizes are numbers, those of the trace, and not expressions."""
 
     @property
     def inputs(self) -> Specs:
-        return specs_in((self.args, dict(self.kwargs)))
+        return self.specs_in((self.args, dict(self.kwargs)))
 
     @property
     def outputs(self) -> Specs:
-        return specs_in(self.result)
+        return self.specs_in(self.result)
 
     @property
-    def bytes_moved(self) -> int:
+    def bytes_moved(self) -> Any:
+        """Of all tensors that are read or returned, each once for every time it is passed."""
         return sum(spec.nbytes for spec in (*self.inputs, *self.outputs))
 
+    @property
+    def is_symbolic(self) -> bool:
+        return any(not isinstance(size, int) for spec in (*self.inputs, *self.outputs) for size in spec.shape)
+
+    def specs_in(self, tree: Any) -> Specs:
+        """Shapes of all strided tensors in a tree of tensors or nodes."""
+        leaves = pytree.tree_leaves(values_of(tree))
+        tensors = (leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided)
+        return tuple(spec_of(tensor, at_hints=self.at_hints) for tensor in tensors)
+
     def arguments(self) -> Mapping[str, Any]:
-        """What is no tensor, by the names of the schema, defaults included."""
+        """All arguments without tensors, by the names of the schema, defaults included."""
         schema = self.target._schema.arguments
-        given = {argument.name: value for argument, value in zip(schema, self.args, strict=False)}
-        named = {argument.name: argument.default_value for argument in schema} | given | dict(self.kwargs)
-        return {name: _plain(values_of(value)) for name, value in named.items() if not specs_in(value)}
+        passed = {argument.name: value for argument, value in zip(schema, self.args, strict=False)}
+        named = {argument.name: argument.default_value for argument in schema} | passed | dict(self.kwargs)
+        return {name: self._plain(value) for name, value in named.items() if not self.specs_in(value)}
 
-    def graphs(self) -> list[fx.GraphModule]:
-        """The modules that it is given to run, in order."""
-        return list(graphs_in((self.args, dict(self.kwargs))))
+    def _plain(self, value: Any) -> Any:
+        integer = hint_of if self.at_hints else size_of
+        return pytree.tree_map(
+            lambda leaf: integer(leaf) if isinstance(leaf, torch.SymInt) else hint_of(leaf), values_of(value)
+        )
+
+    def example_arguments(self) -> tuple[Any, Any, Any]:
+        """Arguments, keyword arguments and result with tensors without memory and all sizes at their hints.
+
+        For formulas of users, which may compare sizes: on symbolic ones that would add guards.
+        """
+        at_hints = partial(pytree.tree_map, _example)
+        return at_hints(values_of(self.args)), at_hints(values_of(dict(self.kwargs))), at_hints(values_of(self.result))
+
+    def subgraphs(self) -> list[fx.GraphModule]:
+        """Graph modules among the arguments, in order."""
+        return list(_graphs_in((self.args, dict(self.kwargs))))
+
+    def kernels(self) -> Iterator[Any]:
+        """The Triton kernel that a wrapper operator launches, with and without its autotuner and its heuristics."""
+        kernel: Any = self.triton_kernels.get(self.kwargs["kernel_idx"])
+        while kernel is not None:
+            yield kernel
+            kernel = getattr(kernel, "fn", None)
+
+    def functionalized(self) -> OperatorCall:
+        """The call of the mutating operator that `auto_functionalized` makes on copies of its arguments."""
+        bases = self.kwargs.get("_all_bases", ())
+        written = {
+            name[1:].removesuffix("_base_index"): bases[base]
+            for name, base in self.kwargs.items()
+            if name.endswith("_base_index") and base is not None
+        }
+        passed = {name: value for name, value in self.kwargs.items() if not name.startswith("_")}
+        return replace(self, target=self.args[0], args=(), kwargs=passed | written)
 
 
-def call_of_node(node: fx.Node) -> OperatorCall:
-    return OperatorCall(node.target, node.args, node.kwargs, node.meta.get("val"))
+def call_of_node(node: fx.Node, triton_kernels: Mapping[int, Any] | None = None) -> OperatorCall:
+    return OperatorCall(node.target, node.args, node.kwargs, node.meta.get("val"), triton_kernels or {})
 
 
-def graphs_in(tree: Any) -> Iterable[fx.GraphModule]:
+def values_of(tree: Any) -> Any:
+    """The same tree with the example result of every node in the node's place."""
+    return pytree.tree_map_only(fx.Node, lambda node: node.meta.get("val"), tree)
+
+
+def _example(leaf: Any) -> Any:
+    if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided:
+        return meta_tensor(spec_of(leaf, at_hints=True))
+    return hint_of(leaf)
+
+
+def _graphs_in(tree: Any) -> Iterable[fx.GraphModule]:
     for leaf in pytree.tree_leaves(tree):
         if isinstance(leaf, fx.Node) and leaf.op == "get_attr":
             leaf = attrgetter(str(leaf.target))(leaf.graph.owning_module)
         if isinstance(leaf, fx.GraphModule):
             yield leaf
-
-
-def kernels_of(call: OperatorCall) -> Iterable[Any]:
-    """The Triton kernel of a wrapper, with and without its autotuner and its heuristics."""
-    kernel: Any = kernel_side_table.id_to_kernel.get(call.kwargs["kernel_idx"])
-    while kernel is not None:
-        yield kernel
-        kernel = getattr(kernel, "fn", None)
-
-
-def writing(call: OperatorCall) -> OperatorCall:
-    """The operator that writes to its arguments, under the wrapper that calls it on copies of them."""
-    bases = call.kwargs.get("_all_bases", ())
-    written = {
-        name[1:].removesuffix("_base_index"): bases[base]
-        for name, base in call.kwargs.items()
-        if name.endswith("_base_index") and base is not None
-    }
-    plain = {name: value for name, value in call.kwargs.items() if not name.startswith("_")}
-    return OperatorCall(call.args[0], (), plain | written, call.result)
-
-
-def _plain(value: Any) -> Any:
-    return pytree.tree_map(plain, value)
-
-
-Specs = tuple[TensorSpec, ...]
-
-_UNKNOWN_SIZE = 4096
-"""Stands in for a size that depends on data; torch's own partitioner guesses the same."""
-
-
-def hint(size: int | torch.SymInt) -> int:
-    if isinstance(size, int):
-        return size
-    known = size.node.hint
-    return int(known) if known is not None else _UNKNOWN_SIZE
-
-
-def plain(value: Any) -> Any:
-    """A number as Python knows it, a symbolic one at its hint: what is asked of that becomes no guard."""
-    if isinstance(value, torch.SymInt):
-        return hint(value)
-    if isinstance(value, torch.SymFloat | torch.SymBool):
-        return value.node.hint
-    return value
-
-
-def spec_of(tensor: torch.Tensor) -> TensorSpec:
-    shape = tuple(hint(size) for size in tensor.shape)
-    return TensorSpec(shape, str(tensor.dtype).removeprefix("torch."), tensor.dtype.itemsize)
-
-
-def specs_in(tree: Any) -> Specs:
-    """Of all strided tensors among values, or nodes that stand for them."""
-    leaves = pytree.tree_leaves(values_of(tree))
-    return tuple(spec_of(leaf) for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided)
-
-
-def values_of(tree: Any) -> Any:
-    """The same tree with the example value of every node in the node's place."""
-    return pytree.tree_map_only(fx.Node, lambda node: node.meta.get("val"), tree)

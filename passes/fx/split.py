@@ -1,4 +1,4 @@
-"""Plan -> forward and backward modules. The only writer of fx."""
+"""Plan -> fx graphs: a node for every run of an operation, the backward in the order of the plan."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from autockpt.passes.problem import Plan
 
 
 class UnwritablePlan(Exception):
-    """The plan names an operation that the backward graph cannot hold."""
+    """The plan names an operation that is not in the graph it is to be written into."""
 
 
 def unroll(joint: fx.GraphModule, plan: Plan, num_forward_outputs: int) -> tuple[fx.GraphModule, tuple[str, ...]]:
-    """The joint module with a node for every run of an operation, and the names of those of the backward.
+    """A joint module with one node for every run of an operation, and the names of the backward's nodes in order.
 
-    torch takes a value either from the forward or from the backward. One that is saved and, later, computed again is
-    both, and so is one that is computed twice. Without either, the joint module as it is.
+    torch's extraction assigns each node of a joint graph to the forward or to the backward. A value that is saved and
+    later recomputed, or recomputed twice, needs several nodes. Without such values the joint module is returned as is.
     """
     if len(set(plan.backward)) == len(plan.backward) and plan.saved.isdisjoint(plan.backward):
         return joint, plan.backward
@@ -26,31 +26,31 @@ def unroll(joint: fx.GraphModule, plan: Plan, num_forward_outputs: int) -> tuple
     output = next(iter(joint.graph.find_nodes(op="output")))
     outputs = output.args[0]
     graph = fx.Graph()
-    made: dict[str, fx.Node] = {}
-    # The whole forward, what it writes to included: torch takes out what nobody needs.
+    in_forward: dict[str, fx.Node] = {}
+    # All of the forward, mutations included: torch's extraction removes what is not used.
     for node in joint.graph.nodes:
-        if node.op != "output" and not _needs_tangents(node, made):
-            made[node.name] = graph.node_copy(node, lambda source: made[source.name])
-    given = {name for name, node in nodes.items() if node.op in ("placeholder", "get_attr")}
-    newest = {name: made[name] for name in given | plan.saved}
+        if node.op != "output" and not _is_of_backward(node, in_forward):
+            in_forward[node.name] = graph.node_copy(node, lambda source: in_forward[source.name])
+    graph_inputs = {name for name, node in nodes.items() if node.op in ("placeholder", "get_attr")}
+    latest = {name: in_forward[name] for name in graph_inputs | plan.saved}
     sequence = []
     for name in plan.backward:
         if name not in nodes:
             raise UnwritablePlan(f"`{name}` is planned for the backward but is not in the joint graph")
-        newest[name] = graph.node_copy(nodes[name], lambda source: newest[source.name])
-        sequence.append(newest[name].name)
-    first = map_arg(list(outputs[:num_forward_outputs]), lambda node: made[node.name])
-    rest = map_arg(list(outputs[num_forward_outputs:]), lambda node: newest[node.name])
+        latest[name] = graph.node_copy(nodes[name], lambda source: latest[source.name])
+        sequence.append(latest[name].name)
+    first = map_arg(list(outputs[:num_forward_outputs]), lambda node: in_forward[node.name])
+    rest = map_arg(list(outputs[num_forward_outputs:]), lambda node: latest[node.name])
     graph.output([*first, *rest]).meta = dict(output.meta)
     graph.lint()
     return fx.GraphModule(joint, graph), tuple(sequence)
 
 
-def _needs_tangents(node: fx.Node, made: dict[str, fx.Node]) -> bool:
-    """Whether an operation is the backward's own: by what it reads, or because torch says so."""
+def _is_of_backward(node: fx.Node, in_forward: dict[str, fx.Node]) -> bool:
+    """Whether an operation depends on tangents, or torch tagged it as one of the backward."""
     if node.meta.get("partitioner_tag") == "must_be_in_backward":
         return True
-    return any(_is_tangent(source) or source.name not in made for source in node.all_input_nodes)
+    return any(_is_tangent(source) or source.name not in in_forward for source in node.all_input_nodes)
 
 
 def _is_tangent(node: fx.Node) -> bool:
@@ -58,18 +58,18 @@ def _is_tangent(node: fx.Node) -> bool:
 
 
 def reorder(module: fx.GraphModule, sequence: Sequence[str]) -> fx.GraphModule:
-    """The same module with its operations in this order, each as often as it is named there."""
+    """The same module with its operations in this order, one node for each occurrence of a name."""
     known = {node.name: node for node in module.graph.nodes}
     graph = fx.Graph()
-    newest: dict[str, fx.Node] = {}
+    latest: dict[str, fx.Node] = {}
     for node in module.graph.nodes:
         if node.op in ("placeholder", "get_attr"):
-            newest[node.name] = graph.node_copy(node)
+            latest[node.name] = graph.node_copy(node)
     for name in sequence:
         if name not in known:
             raise UnwritablePlan(f"`{name}` is planned for the backward but torch did not put it there")
-        newest[name] = graph.node_copy(known[name], lambda node: newest[node.name])
+        latest[name] = graph.node_copy(known[name], lambda node: latest[node.name])
     output = next(iter(module.graph.find_nodes(op="output")))
-    graph.node_copy(output, lambda node: newest[node.name])
+    graph.node_copy(output, lambda node: latest[node.name])
     graph.lint()
     return fx.GraphModule(module, graph)

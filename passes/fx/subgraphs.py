@@ -1,74 +1,73 @@
-"""Work that the shapes around a node do not tell: of graphs inside it, of its arguments, of formulas users registered.
+"""Work of calls that the shapes of their tensors do not determine: subgraphs, flags, formulas that users registered.
 
 | operator | counted |
 |---|---|
 | invoke_subgraph and others that run a graph once | the sum of its operations |
 | scan, map | the sum, for every step |
 | associative_scan | twice the sum for every step: a balanced scan combines about twice as often |
-| cond | the dearer branch |
-| while_loop | one turn, and estimated: nobody knows how many |
-| flex_attention | as any attention, and the score and mask functions for every score; sparsity is data |
-| Triton kernels | a registered formula; else the bytes of their tensors, and estimated |
+| cond | the more expensive branch |
+| while_loop | one iteration, marked as an estimate: the number of iterations is data |
+| flex_attention | attention without sparsity, which is data, and the score and mask functions for every score |
+| Triton kernels | a registered formula; else the bytes of their tensors, marked as an estimate |
 | operators under effects, random states or functionalization | the operator |
 
-Inside a graph loops are fused: what is pointwise adds arithmetic, and no traffic beyond the graph's own ends.
+Loops inside a subgraph are fused: pointwise operations add arithmetic, and no traffic beyond the subgraph's own inputs
+and outputs.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import fx
-from torch.utils import _pytree as pytree
 
 from autockpt.cost_models import Work, work_of
 from autockpt.cost_models.formulas import (
     WITH_ARGUMENTS,
     Call,
-    meta_tensor,
+    largest,
     most_expensive,
     registered_flops,
     repeat_work,
     rule_of,
     sum_work,
 )
-from autockpt.passes.fx.calls import (
-    OperatorCall,
-    call_of_node,
-    kernels_of,
-    plain,
-    spec_of,
-    specs_in,
-    values_of,
-    writing,
-)
+from autockpt.passes.fx.calls import OperatorCall, Specs, call_of_node
 from autockpt.passes.graph import Kind, kind_of, packet_of
 
 log = logging.getLogger("autockpt")
 
 
-def node_work(node: fx.Node) -> Work | None:
-    """None where `work_of` says all from the shapes of the tensors around the node.
+def node_work(node: fx.Node, triton_kernels: Mapping[int, Any] | None = None) -> Work | None:
+    """The work of a node's call; None where `work_of` finds it from the shapes of its tensors.
 
-    A formula that is not ours may raise anything; the operator is then an estimate by its bytes, and said to be one.
+    In sympy expressions where sizes are dynamic, unless the formula has to compare them: then at their hints.
     """
     if node.op != "call_function":
         return None
-    call = call_of_node(node)
+    call = call_of_node(node, triton_kernels)
+    work = _work_or_estimate(call)
+    if work is not None and work.estimated and call.is_symbolic:
+        return _work_or_estimate(replace(call, at_hints=True))
+    return work
+
+
+def _work_or_estimate(call: OperatorCall) -> Work | None:
+    """A formula that users registered may raise anything; the call is then priced by its bytes."""
     try:
-        return _inner(call)
+        return _work_beyond_shapes(call)
     except Exception:
-        log.debug("no work known of %s", node.target, exc_info=True)
-        return Work(bytes_moved=float(call.bytes_moved), estimated=True)
+        log.debug("no formula applies to this call of %s", call.target, exc_info=True)
+        return Work(bytes_moved=call.bytes_moved, estimated=True)
 
 
-def _inner(call: OperatorCall) -> Work | None:
+def _work_beyond_shapes(call: OperatorCall) -> Work | None:
     if isinstance(call.target, torch._ops.HigherOrderOperator):
-        return _HIGHER.get(str(call.target), _once)(call)
+        return _HIGHER_ORDER.get(str(call.target), _once)(call)
     if not isinstance(call.target, torch._ops.OpOverload):
         return None
     if packet_of(call.target) in WITH_ARGUMENTS:
@@ -77,123 +76,120 @@ def _inner(call: OperatorCall) -> Work | None:
 
 
 def _registered(call: OperatorCall, target: Any) -> Work | None:
-    """What a user's formula says of the very arguments of the call."""
-    # At hints, on tensors without memory: a formula that looks at a symbolic size would fix it for good.
-    args, kwargs, result = (_concrete(values_of(tree)) for tree in (call.args, dict(call.kwargs), call.result))
-    flops = registered_flops(target, args, kwargs, result)
+    """By the formula that a user registered for an operator or a Triton kernel, if any."""
+    flops = registered_flops(target, *call.example_arguments())
     return None if flops is None else Call(str(target), call.inputs, call.outputs).matrix(float(flops), "matmul")
 
 
-def _concrete(tree: Any) -> Any:
-    def at_hint(leaf: Any) -> Any:
-        if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided:
-            return meta_tensor(spec_of(leaf))
-        return plain(leaf)
-
-    return pytree.tree_map(at_hint, tree)
-
-
 def whole_work(call: OperatorCall) -> Work:
-    """Of a call inside another, whichever way it is known."""
+    """Of any call, from its shapes or otherwise."""
     elementwise = kind_of(call.target) in (Kind.POINTWISE, Kind.REDUCTION)
-    return _inner(call) or work_of(str(call.target), call.inputs, call.outputs, elementwise=elementwise)
+    return _work_beyond_shapes(call) or work_of(str(call.target), call.inputs, call.outputs, elementwise=elementwise)
 
 
-def _graph_work(graph: fx.GraphModule) -> Work:
-    return sum_work(_fused(call_of_node(node)) for node in graph.graph.nodes if node.op == "call_function")
+def _subgraph_works(call: OperatorCall) -> list[Work]:
+    """Of each subgraph of a call, run once."""
+    return [sum_work(_fused_work(inner) for inner in _calls_in(graph, call)) for graph in call.subgraphs()]
 
 
-def _fused(call: OperatorCall) -> Work:
+def _calls_in(graph: fx.GraphModule, caller: OperatorCall) -> list[OperatorCall]:
+    nodes = (node for node in graph.graph.nodes if node.op == "call_function")
+    return [replace(call_of_node(node, caller.triton_kernels), at_hints=caller.at_hints) for node in nodes]
+
+
+def _fused_work(call: OperatorCall) -> Work:
     work = whole_work(call)
     return replace(work, bytes_moved=0.0) if kind_of(call.target) is Kind.POINTWISE else work
 
 
-def _between_ends(call: OperatorCall, work: Work) -> Work:
-    return replace(work, bytes_moved=max(work.bytes_moved, call.bytes_moved))
+def _with_ends(call: OperatorCall, work: Work) -> Work:
+    """Subgraphs move at least the inputs and outputs of their call."""
+    return replace(work, bytes_moved=largest(work.bytes_moved, call.bytes_moved))
 
 
 def _once(call: OperatorCall) -> Work | None:
-    graphs = call.graphs()
-    return _between_ends(call, sum_work(map(_graph_work, graphs))) if graphs else None
+    works = _subgraph_works(call)
+    return _with_ends(call, sum_work(works)) if works else None
 
 
-def _steps(position: int, combines: int = 1) -> Callable[[OperatorCall], Work | None]:
-    """As often as the sequences at this position are long."""
+def _per_step(position: int, combines: int = 1) -> Callable[[OperatorCall], Work | None]:
+    """For every element of the sequences that are the argument at this position."""
 
     def rule(call: OperatorCall) -> Work | None:
-        sequences = specs_in(call.args[position])
-        count = sequences[0].shape[0] if sequences else 1
-        work = _between_ends(call, repeat_work(sum_work(map(_graph_work, call.graphs())), combines * count))
+        sequences = call.specs_in(call.args[position])
+        steps = sequences[0].shape[0] if sequences else 1
+        work = _with_ends(call, repeat_work(sum_work(_subgraph_works(call)), combines * steps))
         return replace(work, estimated=work.estimated or not sequences)
 
     return rule
 
 
 def _branches(call: OperatorCall) -> Work | None:
-    return _between_ends(call, most_expensive(map(_graph_work, call.graphs())))
+    return _with_ends(call, most_expensive(_subgraph_works(call)))
 
 
-def _one_turn(call: OperatorCall) -> Work | None:
-    return replace(_between_ends(call, sum_work(map(_graph_work, call.graphs()))), estimated=True)
+def _one_iteration(call: OperatorCall) -> Work | None:
+    return replace(_with_ends(call, sum_work(_subgraph_works(call))), estimated=True)
 
 
-def _flex(call: OperatorCall) -> Work | None:
-    return _scored(call, "aten._scaled_dot_product_flash_attention.default", call.inputs[:3])
+def _flex_attention(call: OperatorCall) -> Work | None:
+    return _attention(call, "aten._scaled_dot_product_flash_attention.default", call.inputs[:3])
 
 
-def _flex_backward(call: OperatorCall) -> Work | None:
+def _flex_attention_backward(call: OperatorCall) -> Work | None:
     query, key, value, out = call.inputs[:4]
-    return _scored(call, "aten._scaled_dot_product_flash_attention_backward.default", (out, query, key, value))
+    return _attention(call, "aten._scaled_dot_product_flash_attention_backward.default", (out, query, key, value))
 
 
-def _scored(call: OperatorCall, operator: str, tensors: Any) -> Work:
+def _attention(call: OperatorCall, operator: str, tensors: Specs) -> Work:
+    """As this operator on these tensors, and the subgraphs of the call for every score."""
     query, key = tensors[-3:-1]
-    scores = query.numel // max(query.shape[-1], 1) * key.shape[-2]
-    each = sum_work(_graph_work(graph) for graph in call.graphs())
+    scores = query.numel // largest(query.shape[-1], 1) * key.shape[-2]
+    each = sum_work(_subgraph_works(call))
     parts = [work_of(operator, tensors, call.outputs), replace(repeat_work(each, scores), bytes_moved=0.0)]
     return replace(sum_work(parts), bytes_moved=call.bytes_moved)
 
 
 def _triton(call: OperatorCall) -> Work | None:
-    given = call.kwargs["kwargs"]
-    tensors = OperatorCall(call.target, (), given, call.result)
-    copied = specs_in([given[name] for name in call.kwargs.get("tensors_to_clone", ())])
-    found = (_registered(call, kernel) for kernel in kernels_of(call))
-    guess = Work(elements=max((spec.numel for spec in tensors.inputs), default=0), estimated=True)
-    work = next((work for work in found if work), guess)
+    arguments = call.kwargs["kwargs"]
+    tensors = replace(call, args=(), kwargs=arguments)
+    copied = call.specs_in([arguments[name] for name in call.kwargs.get("tensors_to_clone", ())])
+    found = (_registered(call, kernel) for kernel in call.kernels())
+    estimate = Work(elements=largest(0, *(spec.numel for spec in tensors.inputs)), estimated=True)
+    work = next((work for work in found if work), estimate)
     return replace(work, bytes_moved=tensors.bytes_moved + sum(spec.nbytes for spec in copied))
 
 
-def _operator(position: int) -> Callable[[OperatorCall], Work | None]:
-    """The operator at this position, called with what follows it."""
+def _operator_at(position: int) -> Callable[[OperatorCall], Work | None]:
+    """The operator that is the argument at this position, called with the arguments after it."""
 
     def rule(call: OperatorCall) -> Work | None:
         kwargs = {name: value for name, value in call.kwargs.items() if name != "rng_state"}
-        return whole_work(OperatorCall(call.args[position], call.args[position + 1 :], kwargs, call.result))
+        return whole_work(replace(call, target=call.args[position], args=call.args[position + 1 :], kwargs=kwargs))
 
     return rule
 
 
 def _functionalized(call: OperatorCall) -> Work | None:
-    return whole_work(writing(call))
+    return whole_work(call.functionalized())
 
 
-_HIGHER: dict[str, Callable[[OperatorCall], Work | None]] = {
-    "flex_attention": _flex,
-    "flex_attention_backward": _flex_backward,
+_HIGHER_ORDER: dict[str, Callable[[OperatorCall], Work | None]] = {
+    "flex_attention": _flex_attention,
+    "flex_attention_backward": _flex_attention_backward,
     "cond": _branches,
-    "while_loop": _one_turn,
-    "while_loop_stack_output": _one_turn,
-    "scan": _steps(2),
-    "map_impl": _steps(1),
-    "associative_scan": _steps(1, combines=2),
+    "while_loop": _one_iteration,
+    "while_loop_stack_output": _one_iteration,
+    "scan": _per_step(2),
+    "map_impl": _per_step(1),
+    "associative_scan": _per_step(1, combines=2),
     "triton_kernel_wrapper_functional": _triton,
     "triton_kernel_wrapper_mutation": _triton,
     "auto_functionalized": _functionalized,
     "auto_functionalized_v2": _functionalized,
-    "with_effects": _operator(1),
-    "out_dtype": _operator(0),
-    "run_and_save_rng_state": _operator(0),
-    "graphsafe_run_with_rng_state": _operator(0),
-    "run_with_rng_state": _operator(1),
+    "with_effects": _operator_at(1),
+    "out_dtype": _operator_at(0),
+    "run_and_save_rng_state": _operator_at(0),
+    "graphsafe_run_with_rng_state": _operator_at(0),
+    "run_with_rng_state": _operator_at(1),
 }

@@ -1,4 +1,4 @@
-"""TODO"""
+"""The joint graph as frozen data, its operators, orders, fingerprint and cut points. Imports `cost_models` only."""
 
 from autockpt.passes.graph.arrays import Booleans, Floats, Integers
 from autockpt.passes.graph.cut_points import (
@@ -10,6 +10,7 @@ from autockpt.passes.graph.cut_points import (
     local_minima,
 )
 from autockpt.passes.graph.fingerprint import Outline, difference, outline, role_of
+from autockpt.passes.graph.hints import at_hints
 from autockpt.passes.graph.joint import JointGraph, Kind, Role, Source, Trait, Value
 from autockpt.passes.graph.operators import (
     ADDITION,
@@ -49,6 +50,7 @@ __all__ = [
     "Source",
     "Trait",
     "Value",
+    "at_hints",
     "backward_orders",
     "block_boundaries",
     "difference",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from autockpt.cost_models import TensorSpec, Work
 
@@ -114,6 +114,10 @@ class JointGraph:
     """Of every storage."""
     forward_outputs: tuple[str, ...]
     backward_outputs: tuple[str, ...]
+    hints: Mapping[Any, int] = field(default_factory=dict)
+    """If sizes are dynamic: the number that each sympy symbol in them stood for when the graph was traced."""
+    symbolic: JointGraph | None = field(default=None, repr=False, compare=False)
+    """The graph with expressions for sizes that this one has numbers of (`at_hints`)."""
 
     @cached_property
     def by_name(self) -> Mapping[str, Value]:

@@ -1,4 +1,7 @@
-"""TODO"""
+"""The planning problem of a joint graph (costs, constraints, bounds), plans for it and their checks.
+
+Imports `graph` and `cost_models`.
+"""
 
 from autockpt.passes.problem.cut_points import cut_point_values, savable_cut_points
 from autockpt.passes.problem.gc import gc_paused

@@ -80,12 +80,6 @@ def test_random_operators_are_marked_and_attention_without_dropout_is_not() -> N
     assert not any("attention" in name for name in random)
 
 
-def test_symbolic_sizes_are_read_by_their_hints() -> None:
-    module, outputs, parameters = joint_of(Small(), torch.randn(8, 8), dynamic=True)
-    graph = read_joint(module, outputs, parameters)
-    assert all(isinstance(size, int) for size in graph.bytes.values())
-
-
 def test_an_input_of_unknown_kind_is_refused_by_name() -> None:
     module, outputs, parameters = joint_of(Small(), torch.randn(8, 8))
     next(iter(module.graph.nodes)).target = "mystery"

@@ -147,7 +147,7 @@ class Kernel:
 
 
 def test_a_triton_kernel_is_priced_by_its_tensors_and_says_so() -> None:
-    work = only(iter([node_work(triton_call(Kernel()))]))
+    work = only(iter([node_work(triton_call(Kernel()), kernel_side_table.id_to_kernel)]))
     assert work.bytes_moved == BYTES * (100 + 100 + 100 + 100)
     assert work.estimated
 
@@ -155,7 +155,7 @@ def test_a_triton_kernel_is_priced_by_its_tensors_and_says_so() -> None:
 def test_a_triton_kernel_with_a_registered_formula_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = Kernel()
     monkeypatch.setitem(flop_registry, kernel, lambda *args, out_val, **kwargs: 7 * kwargs["kwargs"]["x"].numel())
-    work = only(iter([node_work(triton_call(kernel))]))
+    work = only(iter([node_work(triton_call(kernel), kernel_side_table.id_to_kernel)]))
     assert work.matrix_flops == 700
     assert not work.estimated
 

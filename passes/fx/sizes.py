@@ -1,0 +1,68 @@
+"""Sizes of traced tensors: integers where they are static, sympy expressions where they are dynamic.
+
+Nothing here asks torch to decide a comparison of symbols, which would add a guard to the compiled code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import sympy  # type: ignore[import-untyped]  # has no hints
+import torch
+from torch import fx
+
+from autockpt.cost_models import TensorSpec
+from autockpt.cost_models.memory import allocated_bytes
+
+_UNKNOWN_SIZE = 4096
+"""Hint of a size that depends on data and has no known bound; torch's own partitioner assumes the same."""
+
+
+def size_of(size: int | torch.SymInt) -> Any:
+    """An int, or the expression of a dynamic size."""
+    if isinstance(size, int):
+        return size
+    expression = size.node.expr
+    return int(expression) if expression.is_number else expression
+
+
+def hint_of(value: Any) -> Any:
+    """The number that a symbolic one had when it was traced; anything else as it is."""
+    if isinstance(value, torch.SymInt):
+        return int(value.node.shape_env.optimization_hint(value.node.expr, fallback=_UNKNOWN_SIZE))
+    if isinstance(value, torch.SymFloat | torch.SymBool):
+        return value.node.hint
+    return value
+
+
+def spec_of(tensor: torch.Tensor, *, at_hints: bool = False) -> TensorSpec:
+    size = hint_of if at_hints else size_of
+    shape = tuple(map(size, tensor.shape))
+    return TensorSpec(shape, str(tensor.dtype).removeprefix("torch."), tensor.dtype.itemsize)
+
+
+def storage_bytes(tensor: torch.Tensor) -> Any:
+    """Bytes that the storage of a tensor takes on its device.
+
+    Not on the CPU alone: small tensors of a GPU, such as the random state of attention, are traced on the meta device.
+    """
+    nbytes = size_of(tensor.untyped_storage().nbytes())
+    if tensor.device.type == "cpu":
+        return nbytes
+    return allocated_bytes(nbytes) if isinstance(nbytes, int) else AllocatedBytes(nbytes)
+
+
+class AllocatedBytes(sympy.Function):  # type: ignore[misc]  # sympy has no hints
+    """`allocated_bytes` of an expression: evaluated as soon as its argument is a number."""
+
+    @classmethod
+    def eval(cls, nbytes: Any) -> Any:
+        return sympy.Integer(allocated_bytes(int(nbytes))) if nbytes.is_Integer else None
+
+
+def hints_of(symbols: Iterable[Any], nodes: Iterable[fx.Node]) -> Mapping[Any, int]:
+    """The number that each symbol stood for when these nodes were traced."""
+    values = (node.meta.get("val") for node in nodes)
+    environment = next(value.node.shape_env for value in values if isinstance(value, torch.SymInt))
+    return {symbol: int(environment.optimization_hint(symbol, fallback=_UNKNOWN_SIZE)) for symbol in symbols}
