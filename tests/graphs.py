@@ -6,6 +6,8 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 
 from autockpt.cost_models import TensorSpec
+from autockpt.passes.forecast.result import Forecast
+from autockpt.passes.forecast.simulator import Simulator
 from autockpt.passes.graph.joint import JointGraph, Kind, Role, Trait, Value
 from autockpt.passes.problem.plan import Lowering, Plan, Problem
 from autockpt.passes.problem.schedule import Scheduler
@@ -122,3 +124,7 @@ def random_problem(seed: int, most_values: int = 7) -> Problem:
 def schedule(graph: JointGraph, saved: Iterable[str], order: Sequence[str]) -> Plan:
     """The plan that saves these values and recomputes the rest just in time, each once."""
     return Scheduler(graph, order)(saved)
+
+
+def forecast(problem: Problem, plan: Plan) -> Forecast:
+    return Simulator(problem).forecast(plan)

@@ -1,9 +1,13 @@
-"""TODO"""
+"""Forecast the peak and the seconds of a plan: what Inductor will fuse, allocate and free, without compiling.
+
+Imports `graph` and `problem` of the passes, and `cost_models`.
+"""
 
 from autockpt.passes.forecast.candidate import TORCH_PARTITION, Candidate, Evaluator
 from autockpt.passes.forecast.clock import Family, Times
 from autockpt.passes.forecast.fuse import FusedPass
-from autockpt.passes.forecast.simulator import Content, Forecast, Live, Peak, Simulator
+from autockpt.passes.forecast.result import Content, Forecast, Live, Peak
+from autockpt.passes.forecast.simulator import Simulator
 from autockpt.passes.forecast.timeline import Timeline, build_timeline
 
 __all__ = [

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from autockpt.passes.forecast.simulator import Forecast, Simulator
+from autockpt.passes.forecast.result import Forecast
+from autockpt.passes.forecast.simulator import Simulator
 from autockpt.passes.graph import backward_orders
 from autockpt.passes.problem import Plan, Problem, Scheduler
 

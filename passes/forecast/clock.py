@@ -1,4 +1,7 @@
-"""Seconds of a pass as kernels: what each computes and moves after fusion, and not what its operations would alone."""
+"""Seconds of a pass as fused kernels: a loop takes as long as its arithmetic or its memory traffic, whichever is more.
+
+Fusion removes traffic and launches, so these seconds are fewer than the sum over operations that run alone.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,14 @@ from enum import Enum
 
 from autockpt.cost_models import DeviceProfile
 from autockpt.cost_models.roofline import arithmetic_seconds, fresh_seconds, traffic_seconds
-from autockpt.passes.forecast.arrays import GraphArrays
-from autockpt.passes.forecast.calls import Kernel
 from autockpt.passes.forecast.fuse import FusedPass
+from autockpt.passes.forecast.operations import Kernel
 from autockpt.passes.graph import Kind, Value
 from autockpt.passes.problem import Problem, work_of_value
 
 
 class Family(Enum):
-    """Kernels that are told apart in a report of where the time goes."""
+    """Kinds of kernels in a report of where the time goes."""
 
     MATMUL = "matmul"
     ATTENTION = "attention"
@@ -25,33 +27,39 @@ class Family(Enum):
 
 
 Times = dict[Family, float]
+"""Seconds by family."""
 
 
 @dataclass(frozen=True)
 class Clock:
-    """Reads how long a fused pass takes. Lists have one entry a value, as in `GraphArrays`."""
+    """Prices fused passes. Sequences have one entry for each value of the graph."""
 
     device: DeviceProfile | None
-    """None: loops take as long as their operations would alone."""
-    alone: Sequence[float]
+    """None: a loop takes the sum of its operations' seconds."""
+    alone_seconds: Sequence[float]
     """Of an operation that is a kernel of its own."""
-    added: Sequence[float]
-    """Of an operation inside a loop that runs anyway."""
+    arithmetic_seconds: Sequence[float]
+    """Of an operation inside a loop, without memory traffic and launch."""
     itemsize: Sequence[int]
     family: Sequence[Family]
 
     @classmethod
-    def of(cls, problem: Problem, ix: GraphArrays) -> Clock:
-        alone = [problem.seconds[name] for name in ix.names]
-        added = [_added(problem, value) for value in problem.graph.values] if problem.device else alone
-        itemsize = [value.spec.itemsize if value.spec else 1 for value in problem.graph.values]
-        return cls(problem.device, alone, added, itemsize, [_family(problem, value) for value in problem.graph.values])
+    def of(cls, problem: Problem) -> Clock:
+        values = problem.graph.values
+        alone = [problem.seconds[value.name] for value in values]
+        return cls(
+            device=problem.device,
+            alone_seconds=alone,
+            arithmetic_seconds=[_arithmetic(problem, value) for value in values] if problem.device else alone,
+            itemsize=[value.spec.itemsize if value.spec else 1 for value in values],
+            family=[_family(problem, value) for value in values],
+        )
 
     def seconds(self, fused: FusedPass) -> float:
         return sum(self.times(fused).values())
 
     def times(self, fused: FusedPass) -> Times:
-        """Seconds of a pass by family. Launches count once for all loops that share one."""
+        """Seconds of a pass by family."""
         times = dict.fromkeys(Family, 0.0)
         for _, family, seconds in self._parts(fused):
             times[family] += seconds
@@ -65,41 +73,41 @@ class Clock:
         return seconds
 
     def _parts(self, fused: FusedPass) -> Iterator[tuple[int, Family, float]]:
-        """Launch, family and seconds of all that takes time."""
+        """Launch, family and seconds of everything that takes time. Loops of one launch share its overhead."""
         for kernel in fused.kernels:
-            if kernel.fusible:
+            if kernel.is_loop:
                 yield kernel.launch, Family.OTHER, self._loop_seconds(kernel, fused)
             else:
-                for value, _ in kernel.operations:
-                    yield kernel.launch, self.family[value], self.alone[value]
-            yield kernel.launch, Family.OTHER, self._first_touch(kernel, fused)
+                for value, _ in kernel.computed:
+                    yield kernel.launch, self.family[value], self.alone_seconds[value]
+            yield kernel.launch, Family.OTHER, self._page_seconds(kernel, fused)
         if self.device:
-            for launch in {kernel.launch for kernel in fused.kernels if kernel.fusible}:
+            for launch in {kernel.launch for kernel in fused.kernels if kernel.is_loop}:
                 yield launch, Family.OTHER, self.device.launch_seconds
 
     def _loop_seconds(self, kernel: Kernel, fused: FusedPass) -> float:
-        arithmetic = sum(self.added[value] for value, _ in kernel.operations)
+        arithmetic = sum(self.arithmetic_seconds[value] for value, _ in kernel.computed)
         if self.device is None:
             return arithmetic
-        return max(arithmetic, traffic_seconds(self._moved(kernel, fused), self.device))
+        return max(arithmetic, traffic_seconds(self._moved_bytes(kernel, fused), self.device))
 
-    def _first_touch(self, kernel: Kernel, fused: FusedPass) -> float:
-        """Of what is so large that its pages come anew every time."""
+    def _page_seconds(self, kernel: Kernel, fused: FusedPass) -> float:
+        """Page faults of results so large that the allocator gets them from the system anew every time."""
         if self.device is None or not self.device.fresh_above_bytes:
             return 0.0
         return sum(fresh_seconds(fused.buffers[write].nbytes, self.device) for write in kernel.writes)
 
-    def _moved(self, kernel: Kernel, fused: FusedPass) -> float:
-        """A loop reads no more of a buffer than one element a turn: a few rows of an embedding, not the table."""
-        turns = kernel.domain[0] * kernel.domain[1]
+    def _moved_bytes(self, kernel: Kernel, fused: FusedPass) -> float:
+        """A loop reads at most one element of a buffer in each iteration: some rows of an embedding, not the table."""
+        iterations = kernel.loop_sizes[0] * kernel.loop_sizes[1]
         moved = sum(fused.buffers[write].nbytes for write in kernel.writes)
         for read in kernel.reads:
             buffer = fused.buffers[read]
-            moved += min(buffer.nbytes, turns * self.itemsize[buffer.owner])
+            moved += min(buffer.nbytes, iterations * self.itemsize[buffer.storage])
         return moved
 
 
-def _added(problem: Problem, value: Value) -> float:
+def _arithmetic(problem: Problem, value: Value) -> float:
     if problem.device is None or value.kind not in (Kind.POINTWISE, Kind.REDUCTION):
         return 0.0
     return arithmetic_seconds(work_of_value(problem.graph, value), problem.device)

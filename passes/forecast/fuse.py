@@ -1,128 +1,130 @@
-"""What Inductor will fuse and what it will allocate: a pass of the graph as kernels that read and write bytes.
+"""Which loops Inductor fuses, and so which buffers it allocates: a pass of the graph as kernels.
 
-Neighbouring loops over the same elements become one kernel, and what is written and read only inside one kernel is
-never allocated. A loop that reads elements from other places than they were written to has to wait for the whole of
-them: it stays a loop of its own, and what it reads is allocated.
+Loops over the same elements become one kernel, and a buffer that is written and read only inside one kernel is never
+allocated. A loop that reads a buffer through an index map needs all of it to be written before: it stays a kernel of
+its own, and the buffer is allocated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from autockpt.passes.forecast.arrays import GraphArrays
-from autockpt.passes.forecast.calls import Buffer, Kernel, Operation, absorb, allocate
+from autockpt.passes.forecast.facts import GraphFacts, LoopSizes
+from autockpt.passes.forecast.operations import Buffer, Kernel, Operation, list_operations, merge_matmuls
 from autockpt.passes.forecast.realize import realize
 
 
 @dataclass(slots=True)
 class FusedPass:
-    """A pass in order of execution. Buffers and kernels refer to each other by position."""
+    """A pass in order of execution. Kernels refer to buffers by position."""
 
     kernels: list[Kernel]
     buffers: list[Buffer]
-    started: int
-    """The first so many buffers are there before the first kernel."""
+    initial_buffers: int
+    """So many of the first buffers exist before the first kernel runs."""
 
 
-def lower(
-    ix: GraphArrays, sequence: Sequence[int], given: Iterable[int], outputs: Iterable[int], fuse: bool
+def fuse_pass(
+    facts: GraphFacts, sequence: Sequence[int], initial: Collection[int], outputs: Iterable[int], fuse: bool
 ) -> FusedPass:
-    """Kernels for these operations, run in this order, from the storages in `given`."""
-    buffers, calls, started = allocate(ix, sequence, given, outputs)
+    """Kernels for these values, run in this order, from the `initial` storages; one kernel each without `fuse`."""
+    operations, buffers = list_operations(facts, sequence, initial, outputs)
     if fuse:
-        absorb(ix, calls, buffers)
-        kernels = _fuse(realize(ix, sequence, calls, buffers), buffers)
+        merge_matmuls(facts, operations, buffers)
+        kernels = _fuse(realize(facts, sequence, operations, buffers), buffers)
     else:
-        kernels = [_alone(ix, call) for call in calls]
-    _launch(kernels, grouped=fuse and ix.on_cpu)
-    return FusedPass(kernels, buffers, started)
+        kernels = [_unfused(facts, operation) for operation in operations]
+    _number_launches(kernels, grouped=fuse and facts.on_cpu)
+    return FusedPass(kernels, buffers, len(initial))
 
 
-def _alone(ix: GraphArrays, call: Operation) -> Kernel:
+def _unfused(facts: GraphFacts, operation: Operation) -> Kernel:
+    value = facts.values[operation.value]
     return Kernel(
-        operation=call.value,
-        fusible=False,
-        reads={read for read, _ in call.reads},
-        bent=set(),
-        writes=call.writes,
-        domain=ix.domain[call.value],
-        operations={(call.value, ())},
-        scratch=ix.scratch[call.value],
+        operation=operation.value,
+        is_loop=False,
+        reads={read for read, _ in operation.reads},
+        mapped_reads=set(),
+        writes=operation.writes,
+        loop_sizes=value.loop_sizes,
+        computed={(operation.value, ())},
+        workspace_bytes=value.workspace_bytes,
     )
 
 
-def _launch(kernels: list[Kernel], grouped: bool) -> None:
-    """Inductor's C++ backend puts all loops between two kernels that cannot fuse into one function."""
-    launch, before = -1, False
+def _number_launches(kernels: list[Kernel], grouped: bool) -> None:
+    """Inductor's C++ backend puts all loops between two library calls into one function (`grouped`)."""
+    launch, after_loop = -1, False
     for kernel in kernels:
-        if not (grouped and before and kernel.fusible):
-            launch += 1
+        joins_previous = grouped and after_loop and kernel.is_loop
+        launch += not joins_previous
         kernel.launch = launch
-        before = kernel.fusible
+        after_loop = kernel.is_loop
 
 
 def _fuse(kernels: list[Kernel], buffers: list[Buffer]) -> list[Kernel]:
-    """Merge loops over the same elements, never across a kernel that cannot fuse: see `compiler/order.py`."""
-    placed: list[Kernel] = []
-    run: list[Kernel] = []
+    """Merge loops over the same elements, but never across a library call: our scheduler keeps Inductor to that."""
+    fused: list[Kernel] = []
+    loops_since_call: list[Kernel] = []
     for kernel in kernels:
-        if not kernel.fusible:
-            placed.append(kernel)
-            run = []
+        if not kernel.is_loop:
+            fused.append(kernel)
+            loops_since_call = []
             continue
-        home = _home(kernel, run)
-        if home is None:
-            kernel.parts = [(set(kernel.reads), kernel.writes)]
-            placed.append(kernel)
-            run.append(kernel)
+        partner = _partner(kernel, loops_since_call)
+        if partner is None:
+            kernel.fused_loops = [(set(kernel.reads), kernel.writes)]
+            fused.append(kernel)
+            loops_since_call.append(kernel)
         else:
-            home.parts.append((kernel.reads, kernel.writes))
-            home.reads |= kernel.reads
-            home.bent |= kernel.bent
-            home.operations |= kernel.operations
-            home.writes = home.writes + kernel.writes
-            home.domain = _join(home.domain, kernel.domain)
-    return _drop_internal(placed, buffers)
+            _merge(partner, kernel)
+    _drop_internal_buffers(fused, buffers)
+    return fused
 
 
-def _home(kernel: Kernel, run: list[Kernel]) -> Kernel | None:
-    """The last loop of the run that this one can join: shared data, same elements, nothing needed in between."""
-    for candidate in reversed(run):
-        feeds = not kernel.reads.isdisjoint(candidate.writes)
-        if feeds and not kernel.bent.isdisjoint(candidate.writes):
+def _partner(kernel: Kernel, loops: list[Kernel]) -> Kernel | None:
+    """The last of these loops that this one can join: data in common, the same elements, nothing needed in between."""
+    for candidate in reversed(loops):
+        reads_result = not kernel.reads.isdisjoint(candidate.writes)
+        if reads_result and not kernel.mapped_reads.isdisjoint(candidate.writes):
             return None
-        if (feeds or not kernel.reads.isdisjoint(candidate.reads)) and _same_loops(candidate.domain, kernel.domain):
+        shares_data = reads_result or not kernel.reads.isdisjoint(candidate.reads)
+        if shares_data and _are_same_loops(candidate.loop_sizes, kernel.loop_sizes):
             return candidate
-        if feeds:
+        if reads_result:
             return None
     return None
 
 
-def _same_loops(one: tuple[int, int], other: tuple[int, int]) -> bool:
+def _merge(kernel: Kernel, other: Kernel) -> None:
+    kernel.fused_loops.append((other.reads, other.writes))
+    kernel.reads |= other.reads
+    kernel.mapped_reads |= other.mapped_reads
+    kernel.computed |= other.computed
+    kernel.writes = kernel.writes + other.writes
+    kernel.loop_sizes = max(kernel.loop_sizes, other.loop_sizes, key=lambda sizes: (sizes[1] > 1, sizes[0]))
+
+
+def _are_same_loops(one: LoopSizes, other: LoopSizes) -> bool:
     if one == other:
         return True
     if one[1] > 1 and other[1] > 1:
         return False
-    loop, reduction = (other, one) if one[1] > 1 else (one, other)
-    return loop[0] in (reduction[0], reduction[0] * reduction[1])
+    pointwise, reduction = (other, one) if one[1] > 1 else (one, other)
+    return pointwise[0] in (reduction[0], reduction[0] * reduction[1])
 
 
-def _join(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
-    return max(one, other, key=lambda domain: (domain[1] > 1, domain[0]))
-
-
-def _drop_internal(kernels: list[Kernel], buffers: list[Buffer]) -> list[Kernel]:
+def _drop_internal_buffers(kernels: list[Kernel], buffers: list[Buffer]) -> None:
     """A pointwise buffer that only its own kernel reads is never allocated; a reduction's result always is."""
-    outside: set[int] = set()
+    read_by_others: set[int] = set()
     for kernel in kernels:
-        outside.update(kernel.reads.difference(kernel.writes))
+        read_by_others.update(kernel.reads.difference(kernel.writes))
     for kernel in kernels:
-        inside = kernel.reads.intersection(kernel.writes)
+        internal = kernel.reads.intersection(kernel.writes)
         kernel.writes = [
             write
             for write in kernel.writes
-            if write in outside or buffers[write].is_output or not buffers[write].is_pointwise
+            if write in read_by_others or buffers[write].is_output or not buffers[write].is_pointwise
         ]
-        kernel.reads -= inside
-    return kernels
+        kernel.reads -= internal

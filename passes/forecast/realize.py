@@ -1,165 +1,191 @@
-"""Which values become bytes: a pass of the graph as loops and kernels, formulas inlined as Inductor inlines them.
+"""Which values Inductor realizes, that is writes to a buffer: a pass of the graph as loops and library calls.
 
-The rules follow torch 2.13's lowering. A pointwise value stays a formula inside its readers until something makes it
-bytes: an output, a kernel that cannot fuse (matmul, convolution, attention), or too many readers of too large a
-formula. An element that is read in two places counts as two reads. Reductions own their result.
+The rules are those of torch 2.13's lowering. A pointwise value stays unrealized, an expression that is inlined into its
+readers, until something realizes it: it is an output, a kernel that cannot fuse reads it (matmul, convolution,
+attention), or its expression is too large for the number of its readers. An element read through two index maps counts
+as two reads. Reductions always have a buffer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autockpt.passes.forecast.arrays import EXTERN, POINTWISE, VIEW, GraphArrays, Path
-from autockpt.passes.forecast.calls import Buffer, Kernel, Operation
+from autockpt.passes.forecast.facts import EXTERN, POINTWISE, VIEW, GraphFacts, IndexMap, Read
+from autockpt.passes.forecast.operations import Buffer, Kernel, Operation
 
-# torch._inductor.config: realize_reads_threshold; the CPU's and the GPU's realize_acc_reads and realize_opcount; and
-# the size from which graph.py realizes whatever it is.
-_READS_WHEN_SHARED = 4
-_READS_AT_MOST = {True: 12, False: 8}
-_OPERATIONS_AT_MOST = {True: 50, False: 30}
-_OPERATIONS_EVER = 100
+# torch._inductor.config: realize_reads_threshold; realize_acc_reads_threshold and realize_opcount_threshold on the CPU
+# and on a GPU; and the number of operations from which graph.py realizes anything.
+_MAX_READS_IF_SHARED = 4
+_MAX_READS_ON_CPU, _MAX_READS_ON_GPU = 12, 8
+_MAX_OPERATIONS_ON_CPU, _MAX_OPERATIONS_ON_GPU = 50, 30
+_MAX_OPERATIONS_EVER = 100
 
 
 @dataclass(slots=True)
-class _Formula:
-    """What a reader computes in place of a load. Parts that are equal are computed once."""
+class _Expression:
+    """What a reader computes instead of loading an unrealized value. Equal parts are computed once."""
 
-    reads: set[tuple[int, Path]]
-    operations: set[tuple[int, Path]]
-    heavy: bool
+    reads: set[Read]
+    computed: set[tuple[int, IndexMap]]
+    is_heavy: bool
 
     @property
     def size(self) -> int:
-        return len(self.reads) + len(self.operations)
+        return len(self.reads) + len(self.computed)
 
-    def through(self, path: Path) -> _Formula:
-        if not path:
+    def through(self, index_map: IndexMap) -> _Expression:
+        """The expression of a reader that reads the value through this index map."""
+        if not index_map:
             return self
-        return _Formula(
-            {(buffer, way + path) for buffer, way in self.reads},
-            {(value, way + path) for value, way in self.operations},
-            self.heavy,
+        return _Expression(
+            {(buffer, inner + index_map) for buffer, inner in self.reads},
+            {(value, inner + index_map) for value, inner in self.computed},
+            self.is_heavy,
         )
 
 
-def realize(ix: GraphArrays, sequence: Sequence[int], calls: list[Operation], buffers: list[Buffer]) -> list[Kernel]:
-    """Leave out pointwise values that stay formulas; their readers read what the formula reads."""
-    present = set(sequence).difference(call.value for call in calls if call.code == VIEW)
-    # Inductor lays out a pass for convolutions if it has one; a backward that recomputes none has not.
-    twice = ix.on_cpu and not any(ix.convolution[value] for value in present)
-    formulas: dict[int, tuple[Operation, _Formula]] = {}
-    inside: dict[int, int] = {}
-    kernels: list[Kernel] = []
-    for position, call in enumerate(calls):
-        if call.code == VIEW:
-            continue
-        if call.code == EXTERN:
-            kernels.extend(_write_down(ix, call, formulas))
-            if twice:
-                kernels.extend(_lay_out(ix, call, buffers))
-        formula = _inline(ix, call, formulas)
-        if ix.concatenates[call.value]:
-            inside = _pieces(ix, position, calls, buffers) | inside
-            for piece in inside:
-                formulas.pop(piece, None)
-        if call.code == POINTWISE and call.writes and _stays(ix, formula, buffers[call.writes[0]], present):
-            formulas[call.writes[0]] = call, formula
-        else:
-            kernels.append(_kernel(ix, call, formula))
-    return _write_inside(kernels, inside) if inside else kernels
+def realize(
+    facts: GraphFacts, sequence: Sequence[int], operations: list[Operation], buffers: list[Buffer]
+) -> list[Kernel]:
+    """Kernels for all values that are realized; each reads what the expressions inlined into it read."""
+    return _Realizer(facts, sequence, operations, buffers).kernels()
 
 
-def _write_down(ix: GraphArrays, call: Operation, formulas: dict[int, tuple[Operation, _Formula]]) -> Iterator[Kernel]:
-    """What a kernel that cannot fuse reads becomes bytes before it runs."""
-    for read, _ in call.reads:
-        if read in formulas:
-            yield _kernel(ix, *formulas.pop(read))
+class _Realizer:
+    def __init__(
+        self, facts: GraphFacts, sequence: Sequence[int], operations: list[Operation], buffers: list[Buffer]
+    ) -> None:
+        self._facts, self._values = facts, facts.values
+        self._operations, self._buffers = operations, buffers
+        merged = (operation.value for operation in operations if operation.kind is VIEW)
+        self._in_pass = set(sequence).difference(merged)
+        # Inductor chooses channels-last for a pass that has a convolution, and then writes gathered values so. In a
+        # backward that recomputes none, they are written in order and copied for the convolution's backward.
+        self._copies_gathered = facts.on_cpu and not any(self._values[v].is_convolution for v in self._in_pass)
+        self._unrealized: dict[int, tuple[Operation, _Expression]] = {}
+        """By buffer."""
+        self._concatenation_of: dict[int, int] = {}
+        """Buffers that are parts of a concatenation's buffer."""
+        self._kernels: list[Kernel] = []
 
+    def kernels(self) -> list[Kernel]:
+        for position, operation in enumerate(self._operations):
+            if operation.kind is VIEW:
+                continue
+            if operation.kind is EXTERN:
+                self._realize_inputs(operation)
+                if self._copies_gathered:
+                    self._copy_gathered_inputs(operation)
+            expression = self._inlined(operation)
+            if self._values[operation.value].is_concatenation:
+                self._place_parts(position, operation)
+            if self._stays_unrealized(operation, expression):
+                self._unrealized[operation.writes[0]] = operation, expression
+            else:
+                self._kernels.append(self._kernel(operation, expression))
+        if self._concatenation_of:
+            _write_into_concatenations(self._kernels, self._concatenation_of)
+        return self._kernels
 
-def _lay_out(ix: GraphArrays, call: Operation, buffers: list[Buffer]) -> Iterator[Kernel]:
-    """Copy what a convolution's backward wants channels-last and indexing has just written otherwise."""
-    for position, (read, path) in enumerate(call.reads):
-        if ix.gathered[buffers[read].owner]:
-            copy = Buffer(buffers[read].owner, buffers[read].nbytes)
-            call.reads[position] = len(buffers), path
-            yield Kernel(call.value, True, {read}, {read}, [len(buffers)], ix.domain[buffers[read].owner], set())
-            buffers.append(copy)
+    def _realize_inputs(self, operation: Operation) -> None:
+        for read, _ in operation.reads:
+            if read in self._unrealized:
+                self._kernels.append(self._kernel(*self._unrealized.pop(read)))
 
+    def _copy_gathered_inputs(self, operation: Operation) -> None:
+        """A loop for each, that writes a copy in channels-last order."""
+        for position, (read, index_map) in enumerate(operation.reads):
+            gathered = self._buffers[read]
+            owner = self._values[gathered.storage]
+            if owner.is_gathered:
+                copy = len(self._buffers)
+                self._buffers.append(Buffer(gathered.storage, gathered.nbytes))
+                operation.reads[position] = copy, index_map
+                self._kernels.append(Kernel(operation.value, True, {read}, {read}, [copy], owner.loop_sizes, set()))
 
-def _stays(ix: GraphArrays, formula: _Formula, buffer: Buffer, present: set[int]) -> bool:
-    """Whether a value is a formula still after it was computed: not an output, and not too much for its readers."""
-    if buffer.is_output or ix.written[buffer.owner] or _is_too_much(formula, len(buffer.readers), ix.on_cpu):
-        return False
-    if len(buffer.readers) < 2 or len(formula.reads) < 2:
-        return True
-    for node in (buffer.owner, *ix.views[buffer.owner]):
-        users = [user for user in ix.users[node] if user in present]
-        if len(users) > 1 and any(ix.hints[user] for user in users):
+    def _inlined(self, operation: Operation) -> _Expression:
+        """The operation with the expressions of all unrealized values that it reads."""
+        reads: set[Read] = set()
+        computed: set[tuple[int, IndexMap]] = {(operation.value, ())}
+        if operation.merged_matmul >= 0:
+            computed.add((operation.merged_matmul, ()))
+        is_heavy = self._values[operation.value].is_heavy
+        for read in operation.reads:
+            unrealized = self._unrealized.get(read[0])
+            if unrealized is None:
+                reads.add(read)
+                continue
+            expression = unrealized[1].through(read[1])
+            reads |= expression.reads
+            computed |= expression.computed
+            is_heavy = is_heavy or expression.is_heavy
+        return _Expression(reads, computed, is_heavy)
+
+    def _place_parts(self, position: int, concatenation: Operation) -> None:
+        """Inputs of a concatenation that their kernels can write straight into its buffer; they live there then."""
+        whole = self._values[concatenation.value]
+        for read, index_map in concatenation.reads:
+            buffer = self._buffers[read]
+            is_plain = not index_map and buffer.storage in whole.unviewed_inputs
+            if not is_plain or not self._values[buffer.storage].writes_into_part or buffer.is_output:
+                continue
+            # A library call that reads the part before needs it in a layout of its own: the concatenation copies it.
+            earlier = (self._operations[reader] for reader in buffer.readers if reader < position)
+            if not any(reader.kind is EXTERN for reader in earlier):
+                self._concatenation_of.setdefault(read, concatenation.writes[0])
+        for part in self._concatenation_of:
+            # Inlined into the concatenation by now. Later readers load it from there.
+            self._unrealized.pop(part, None)
+
+    def _stays_unrealized(self, operation: Operation, expression: _Expression) -> bool:
+        if operation.kind is not POINTWISE or not operation.writes:
             return False
-    return True
+        buffer = self._buffers[operation.writes[0]]
+        owner = self._values[buffer.storage]
+        if buffer.is_output or owner.is_always_realized:
+            return False
+        readers = len(buffer.readers)
+        if _is_too_large(expression, readers, self._facts.on_cpu):
+            return False
+        if readers < 2 or len(expression.reads) < 2:
+            return True
+        return not any(self._is_realized_for_a_user(node) for node in (buffer.storage, *owner.views))
+
+    def _is_realized_for_a_user(self, value: int) -> bool:
+        """Whether the value, or a view of one, has several users and one of them wants its inputs realized."""
+        users = [user for user in self._values[value].users if user in self._in_pass]
+        return len(users) > 1 and any(self._values[user].realizes_inputs for user in users)
+
+    def _kernel(self, operation: Operation, expression: _Expression) -> Kernel:
+        value = self._values[operation.value]
+        return Kernel(
+            operation=operation.value,
+            is_loop=operation.kind is not EXTERN,
+            reads={read for read, _ in expression.reads},
+            mapped_reads={read for read, index_map in expression.reads if index_map},
+            writes=operation.writes,
+            loop_sizes=value.loop_sizes,
+            computed=expression.computed,
+            workspace_bytes=value.workspace_bytes,
+        )
 
 
-def _pieces(ix: GraphArrays, position: int, calls: list[Operation], buffers: list[Buffer]) -> dict[int, int]:
-    """The parts of a concatenation that are written straight into it, and that live there from then on."""
-    call = calls[position]
-    found = {}
-    for read, path in call.reads:
-        buffer = buffers[read]
-        movable = ix.movable[buffer.owner] and buffer.owner in ix.direct[call.value] and not path
-        # What a matmul has read before is laid out for it, and is copied.
-        fixed = buffer.is_output or any(calls[r].code == EXTERN for r in buffer.readers if r < position)
-        if movable and not fixed:
-            found[read] = call.writes[0]
-    return found
+def _is_too_large(expression: _Expression, readers: int, on_cpu: bool) -> bool:
+    reads, size = len(expression.reads), expression.size
+    is_large = size > (_MAX_OPERATIONS_ON_CPU if on_cpu else _MAX_OPERATIONS_ON_GPU)
+    if readers > 1 and (is_large or (on_cpu and expression.is_heavy) or reads > _MAX_READS_IF_SHARED):
+        return True
+    if size > _MAX_OPERATIONS_EVER:
+        return True
+    return reads > 1 and (is_large or reads > (_MAX_READS_ON_CPU if on_cpu else _MAX_READS_ON_GPU))
 
 
-def _write_inside(kernels: list[Kernel], inside: dict[int, int]) -> list[Kernel]:
-    """The whole is allocated with its first part, and lives until nobody reads any part."""
-    made: set[int] = set()
+def _write_into_concatenations(kernels: list[Kernel], concatenation_of: dict[int, int]) -> None:
+    """Redirect parts to the whole, which is allocated with its first part and lives until no part is read."""
+    allocated: set[int] = set()
     for kernel in kernels:
-        kernel.reads = {inside.get(read, read) for read in kernel.reads}
-        writes = dict.fromkeys(inside.get(write, write) for write in kernel.writes)
-        kernel.writes = [write for write in writes if write not in made]
-        made.update(kernel.writes)
-    return kernels
-
-
-def _inline(ix: GraphArrays, call: Operation, formulas: dict[int, tuple[Operation, _Formula]]) -> _Formula:
-    reads: set[tuple[int, Path]] = set()
-    operations: set[tuple[int, Path]] = {(call.value, ())}
-    if call.absorbed >= 0:
-        operations.add((call.absorbed, ()))
-    heavy = ix.heavy[call.value]
-    for way in call.reads:
-        known = formulas.get(way[0])
-        if known is None:
-            reads.add(way)
-        else:
-            inlined = known[1].through(way[1]) if way[1] else known[1]
-            reads |= inlined.reads
-            operations |= inlined.operations
-            heavy = heavy or inlined.heavy
-    return _Formula(reads, operations, heavy)
-
-
-def _is_too_much(formula: _Formula, readers: int, on_cpu: bool) -> bool:
-    large = formula.size > _OPERATIONS_AT_MOST[on_cpu]
-    if readers > 1 and (large or (on_cpu and formula.heavy) or len(formula.reads) > _READS_WHEN_SHARED):
-        return True
-    if formula.size > _OPERATIONS_EVER:
-        return True
-    return len(formula.reads) > 1 and (large or len(formula.reads) > _READS_AT_MOST[on_cpu])
-
-
-def _kernel(ix: GraphArrays, call: Operation, formula: _Formula) -> Kernel:
-    return Kernel(
-        operation=call.value,
-        fusible=call.code != EXTERN,
-        reads={read for read, _ in formula.reads},
-        bent={read for read, path in formula.reads if path},
-        writes=call.writes,
-        domain=ix.domain[call.value],
-        operations=formula.operations,
-        scratch=ix.scratch[call.value],
-    )
+        kernel.reads = {concatenation_of.get(read, read) for read in kernel.reads}
+        writes = dict.fromkeys(concatenation_of.get(write, write) for write in kernel.writes)
+        kernel.writes = [write for write in writes if write not in allocated]
+        allocated.update(kernel.writes)

@@ -1,102 +1,113 @@
-"""Run the kernels of one pass in the mind: which buffers live during each launch."""
+"""Replay the kernels of one pass: the bytes that are live during each launch, and the lifetime of each buffer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
-from autockpt.passes.forecast.calls import Buffer, Kernel
 from autockpt.passes.forecast.fuse import FusedPass
+from autockpt.passes.forecast.operations import Buffer, Kernel
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    live: list[int]
-    """Bytes during each launch: what its kernels read, what they write, their scratch, all that waits."""
+    """Buffers are positions in the pass's list."""
+
+    live_bytes: list[int]
+    """During each launch: buffers that its kernels read and write, their workspace, and all that waits."""
+    written: dict[int, int]
+    """The launch that writes a buffer."""
     last_read: dict[int, int]
-    """The launch after which a buffer goes; absent for those that stay or die at birth."""
-    made: dict[int, int]
-    """The launch that makes a buffer."""
-    reused: dict[int, int]
-    """Buffers written in place, each over another that dies there."""
+    """The launch after which a buffer is freed; absent for outputs, for what outlives the pass, and without reads."""
+    overwrites: dict[int, int]
+    """Buffers written in place, each over another one that is freed there."""
 
 
-def replay(fused: FusedPass, weightless: Set[int], held: Set[int]) -> Replayed:
-    """`weightless` storages are counted elsewhere; `held` ones outlive the pass and are never written over."""
-    buffers = fused.buffers
-    last_kernel = _last_reads(fused, held | weightless)
-    made = {number: kernel.launch for kernel in fused.kernels for number in kernel.writes}
-    last_read = {number: fused.kernels[position].launch for number, position in last_kernel.items()}
-    dying: dict[int, list[int]] = {}
+def replay(fused: FusedPass, uncounted: Set[int], held: Set[int]) -> Replayed:
+    """`uncounted` storages are not in `live_bytes`. They and `held` ones outlive the pass and are never overwritten."""
+    kernels, buffers = fused.kernels, fused.buffers
+    last_kernel = _last_kernels(fused, held | uncounted)
+    last_read = {number: kernels[position].launch for number, position in last_kernel.items()}
+    freed_after: dict[int, list[int]] = {}
     for number, position in last_kernel.items():
-        dying.setdefault(position, []).append(number)
-    now = sum(b.nbytes for b in buffers[: fused.started] if b.owner not in weightless)
-    live: list[int] = []
-    reused: dict[int, int] = {}
-    going = scratch = 0
-    for position, kernel in enumerate(fused.kernels):
-        if kernel.launch == len(live):
-            now -= going
-            going = scratch = 0
-            live.append(now)
-        free = dying.get(position, [])
-        over = _written_over(kernel, free, fused) if kernel.fusible and free else {}
-        reused.update(over)
+        freed_after.setdefault(position, []).append(number)
+    allocated = sum(buffer.nbytes for buffer in buffers[: fused.initial_buffers] if buffer.storage not in uncounted)
+    live_bytes: list[int] = []
+    overwrites: dict[int, int] = {}
+    freed_by_launch = workspace = 0
+    for position, kernel in enumerate(kernels):
+        if kernel.launch == len(live_bytes):
+            allocated -= freed_by_launch
+            freed_by_launch = workspace = 0
+            live_bytes.append(allocated)
+        freed = freed_after.get(position, [])
+        in_place = _written_in_place(kernel, freed, buffers) if kernel.is_loop and freed else {}
+        overwrites.update(in_place)
         for number in kernel.writes:
-            if number not in over:
-                now += buffers[number].nbytes
+            if number not in in_place:
+                allocated += buffers[number].nbytes
             if number not in last_read and not buffers[number].is_output:
-                going += buffers[number].nbytes
-        overwritten = set(over.values())
-        going += sum(buffers[number].nbytes for number in free if number not in overwritten)
-        scratch = max(scratch, kernel.scratch)
-        live[-1] = now + scratch
-    return Replayed(live, last_read, made, reused)
+                freed_by_launch += buffers[number].nbytes
+        overwritten = set(in_place.values())
+        freed_by_launch += sum(buffers[number].nbytes for number in freed if number not in overwritten)
+        workspace = max(workspace, kernel.workspace_bytes)
+        live_bytes[-1] = allocated + workspace
+    written = {number: kernel.launch for kernel in kernels for number in kernel.writes}
+    return Replayed(live_bytes, written, last_read, overwrites)
 
 
-def _written_over(kernel: Kernel, free: list[int], fused: FusedPass) -> dict[int, int]:
-    """Which results take the place of an input: the same loop is the last to read it, in place, same size."""
+def _last_kernels(fused: FusedPass, outliving: Set[int]) -> dict[int, int]:
+    """The last kernel that reads each buffer, for buffers that are freed after it."""
+    last: dict[int, int] = {}
+    for position, kernel in enumerate(fused.kernels):
+        for number in kernel.reads:
+            last[number] = position
     buffers = fused.buffers
-    over: dict[int, int] = {}
-    waiting = set(free) - kernel.bent
-    for reads, writes in reversed(kernel.parts):
-        last_here = waiting & reads
-        waiting -= last_here
+    return {
+        number: position
+        for number, position in last.items()
+        if not buffers[number].is_output and buffers[number].storage not in outliving
+    }
+
+
+def _written_in_place(kernel: Kernel, freed: list[int], buffers: list[Buffer]) -> dict[int, int]:
+    """Results that take the memory of an input: the same loop is the last to read it, element to element, same size."""
+    in_place: dict[int, int] = {}
+    reusable = set(freed) - kernel.mapped_reads
+    for reads, writes in reversed(kernel.fused_loops):
+        last_read_here = reusable & reads
+        reusable -= last_read_here
         for number in writes:
-            fitting = [place for place in last_here if _fits(buffers[number], buffers[place])]
+            fitting = [old for old in last_read_here if _fits(buffers[number], buffers[old])]
             if fitting and buffers[number].is_pointwise and number in kernel.writes:
-                over[number] = min(fitting)
-                last_here.discard(over[number])
-    return over
+                in_place[number] = min(fitting)
+                last_read_here.discard(in_place[number])
+    return in_place
 
 
 def _fits(new: Buffer, old: Buffer) -> bool:
     return new.nbytes == old.nbytes and not (new.is_reshaped and old.is_channels_last)
 
 
-def _last_reads(fused: FusedPass, staying: Set[int]) -> dict[int, int]:
-    """The last kernel that reads each buffer, for those that go when they are read."""
-    buffers = fused.buffers
-    last: dict[int, int] = {}
-    for position, kernel in enumerate(fused.kernels):
-        for number in kernel.reads:
-            last[number] = position
-    return {
-        number: position
-        for number, position in last.items()
-        if not buffers[number].is_output and buffers[number].owner not in staying
-    }
+def lifetimes(fused: FusedPass, replayed: Replayed) -> Iterator[tuple[int, int, int]]:
+    """Buffer, first and last launch of its life, -1 for the first of an initial buffer; each byte of memory once.
+
+    Where one buffer is written over another, the old one counts during that launch and the new one after it.
+    """
+    end = len(replayed.live_bytes) - 1
+    overwritten_at = {old: replayed.written[new] for new, old in replayed.overwrites.items()}
+    for number, buffer in enumerate(fused.buffers):
+        is_initial = number < fused.initial_buffers
+        written = -1 if is_initial else replayed.written.get(number)
+        if written is None:
+            continue
+        unread_last = end if is_initial or buffer.is_output else written
+        last = overwritten_at.get(number, replayed.last_read.get(number, unread_last))
+        first = written + 1 if number in replayed.overwrites else written
+        if first <= last:
+            yield number, first, last
 
 
 def live_at(fused: FusedPass, replayed: Replayed, launch: int) -> Iterator[int]:
-    """The buffers that live during one launch, each place in memory once."""
-    gone = {over for number, over in replayed.reused.items() if replayed.made[number] < launch}
-    for number, buffer in enumerate(fused.buffers):
-        born = -1 if number < fused.started else replayed.made.get(number)
-        if born is None or born > launch or number in gone:
-            continue
-        if born == launch and number in replayed.reused:
-            continue
-        dies = replayed.last_read.get(number, born if not buffer.is_output and born >= 0 else launch)
-        if dies >= launch:
-            yield number
+    """The buffers that live during one launch."""
+    return (number for number, first, last in lifetimes(fused, replayed) if first <= launch <= last)

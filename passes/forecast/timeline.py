@@ -1,4 +1,4 @@
-"""A plan told launch by launch: when each kernel runs, and which blocks of memory live meanwhile."""
+"""A plan launch by launch: when each kernel runs, and which allocations are live meanwhile."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from autockpt.passes.forecast.calls import Kernel
-from autockpt.passes.forecast.fuse import FusedPass
-from autockpt.passes.forecast.replay import Replayed
-from autockpt.passes.forecast.simulator import Content, Simulator
+from autockpt.passes.forecast.operations import Kernel
+from autockpt.passes.forecast.replay import lifetimes
+from autockpt.passes.forecast.result import Content
+from autockpt.passes.forecast.simulator import ReplayedPass, Simulator
 from autockpt.passes.graph import Role
 from autockpt.passes.problem import Plan
 
@@ -19,22 +19,22 @@ class Launch:
     operation: str
     in_backward: bool
     recomputes: bool
-    """Whether it was first made for something that the forward had computed already."""
+    """Whether its first operation already ran in the forward."""
     start_seconds: float
     seconds: float
     margin_bytes: int
-    """What a forecast adds for what it does not see."""
+    """What the forecast adds for what it does not model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """One place in memory, from the launch that writes it to the last that reads it."""
+    """One piece of memory, from the launch that writes it to the last that reads it."""
 
     name: str
     nbytes: int
     content: Content
     first_launch: int
-    """-1: there before the first launch."""
+    """-1: it exists before the first launch."""
     last_launch: int
 
 
@@ -45,92 +45,86 @@ class Timeline:
     allocations: tuple[Allocation, ...]
 
     def live(self) -> list[dict[Content, int]]:
-        """Bytes by what they are there for, during each launch."""
+        """Bytes by content, during each launch."""
         count = len(self.launches)
         changes = {content: [0] * (count + 1) for content in Content}
-        for block in self.allocations:
-            changes[block.content][max(block.first_launch, 0)] += block.nbytes
-            changes[block.content][block.last_launch + 1] -= block.nbytes
+        for allocation in self.allocations:
+            changes[allocation.content][max(allocation.first_launch, 0)] += allocation.nbytes
+            changes[allocation.content][allocation.last_launch + 1] -= allocation.nbytes
         running = {content: list(accumulate(change)) for content, change in changes.items()}
-        stacked = [{content: running[content][n] for content in Content} for n in range(count)]
-        for bytes_by_content, launch in zip(stacked, self.launches, strict=True):
+        live = [{content: running[content][number] for content in Content} for number in range(count)]
+        for bytes_by_content, launch in zip(live, self.launches, strict=True):
             bytes_by_content[Content.MARGIN] += launch.margin_bytes
-        return stacked
+        return live
 
 
 def build_timeline(simulator: Simulator, plan: Plan) -> Timeline:
-    launches = tuple(_launches(simulator, plan))
     forward, backward = simulator.passes(plan)
-    turn, end = sum(not launch.in_backward for launch in launches), len(launches) - 1
-    before = [*_blocks(simulator, plan, forward, False, 0), *_scratch(simulator, forward, 0)]
-    after = [*_blocks(simulator, plan, backward, True, turn), *_scratch(simulator, backward, turn)]
-    return Timeline(launches, (*_standing(simulator, end), *_joined(simulator, before, after, turn, end)))
+    launches = tuple(_launches(simulator, (forward, backward)))
+    boundary, end = len(forward.replayed.live_bytes), len(launches) - 1
+    before = [*_buffers(simulator, plan, forward, 0), *_workspaces(simulator, forward, 0)]
+    after = [*_buffers(simulator, plan, backward, boundary), *_workspaces(simulator, backward, boundary)]
+    joined = _joined(simulator, before, after, boundary, end)
+    return Timeline(launches, (*_static(simulator, end), *joined))
 
 
-def _launches(simulator: Simulator, plan: Plan) -> Iterator[Launch]:
+def _launches(simulator: Simulator, passes: tuple[ReplayedPass, ReplayedPass]) -> Iterator[Launch]:
     graph, start = simulator.problem.graph, 0.0
-    for in_backward, (fused, replayed, _) in enumerate(simulator.passes(plan)):
-        seconds = simulator.clock.launches(fused)
-        first = {kernel.launch: kernel.operation for kernel in reversed(fused.kernels)}
-        for launch, live in enumerate(replayed.live):
-            name = simulator.ix.names[first[launch]]
-            again = bool(in_backward) and graph.by_name[name].role is Role.FORWARD and name in graph.required_forward
-            margin = simulator.with_margin(live) - live
-            yield Launch(name, bool(in_backward), again, start, seconds[launch], margin)
-            start += seconds[launch]
+    for replayed in passes:
+        seconds = simulator.clock.launches(replayed.fused)
+        first_operation = {kernel.launch: kernel.operation for kernel in reversed(replayed.fused.kernels)}
+        for number, live_bytes in enumerate(replayed.replayed.live_bytes):
+            name = simulator.facts.values[first_operation[number]].name
+            ran_before = graph.by_name[name].role is Role.FORWARD and name in graph.required_forward
+            recomputes = replayed.in_backward and ran_before
+            margin = replayed.with_margin(live_bytes) - live_bytes
+            yield Launch(name, replayed.in_backward, recomputes, start, seconds[number], margin)
+            start += seconds[number]
 
 
-def _blocks(
-    simulator: Simulator, plan: Plan, during: tuple[FusedPass, Replayed, int], in_backward: bool, first: int
-) -> Iterator[Allocation]:
-    """Of one pass, counted from its first launch; see `replay.live_at` for when a buffer lives."""
-    fused, replayed, _ = during
-    end = len(replayed.live) - 1
-    overwritten = {over: replayed.made[number] for number, over in replayed.reused.items()}
-    for number, buffer in enumerate(fused.buffers):
-        started = number < fused.started
-        born = -1 if started else replayed.made.get(number)
-        if born is None or buffer.owner in simulator.graph_inputs:
-            continue
-        last = end if started or buffer.is_output else born
-        dies = overwritten.get(number, replayed.last_read.get(number, last))
-        born += number in replayed.reused
-        if born <= dies:
-            name = simulator.ix.names[buffer.owner]
-            content = simulator.content(plan, name, buffer.is_output, in_backward, started)
-            yield Allocation(name, buffer.nbytes, content, born + first, dies + first)
+def _buffers(simulator: Simulator, plan: Plan, during: ReplayedPass, offset: int) -> Iterator[Allocation]:
+    """Buffers of one pass, whose first launch has number `offset`."""
+    for number, first, last in lifetimes(during.fused, during.replayed):
+        buffer = during.fused.buffers[number]
+        if buffer.storage not in simulator.graph_inputs:
+            name, is_initial = simulator.facts.values[buffer.storage].name, number < during.fused.initial_buffers
+            content = simulator.content(plan, name, buffer.is_output, during.in_backward, is_initial)
+            yield Allocation(name, buffer.nbytes, content, first + offset, last + offset)
 
 
-def _scratch(simulator: Simulator, during: tuple[FusedPass, Replayed, int], first: int) -> Iterator[Allocation]:
-    """Kernels of one launch run one after the other: the largest workspace is what counts."""
+def _workspaces(simulator: Simulator, during: ReplayedPass, offset: int) -> Iterator[Allocation]:
+    """The largest of each launch: its kernels run one after another."""
     largest: dict[int, Kernel] = {}
-    for kernel in during[0].kernels:
-        if kernel.scratch > (largest[kernel.launch].scratch if kernel.launch in largest else 0):
+    for kernel in during.fused.kernels:
+        known = largest[kernel.launch].workspace_bytes if kernel.launch in largest else 0
+        if kernel.workspace_bytes > known:
             largest[kernel.launch] = kernel
     for launch, kernel in largest.items():
-        name = simulator.ix.names[kernel.operation]
-        yield Allocation(name, kernel.scratch, Content.WORKSPACE, launch + first, launch + first)
+        name = simulator.facts.values[kernel.operation].name
+        yield Allocation(name, kernel.workspace_bytes, Content.WORKSPACE, launch + offset, launch + offset)
 
 
 def _joined(
-    simulator: Simulator, before: list[Allocation], after: list[Allocation], turn: int, end: int
+    simulator: Simulator, before: list[Allocation], after: list[Allocation], boundary: int, end: int
 ) -> Iterator[Allocation]:
-    """What crosses from one pass to the other is one block: it lives until the backward lets it go."""
-    crossing = {block.name: block for block in after if block.first_launch < turn}
+    """One allocation for what crosses the boundary, with the last launch that it has in the backward."""
+    crossing = {allocation.name: allocation for allocation in after if allocation.first_launch < boundary}
     outputs = simulator.problem.graph.output_storages
-    for block in before:
-        if block.content is Content.WORKSPACE or (block.name not in crossing and block.name not in outputs):
-            yield block
-        else:
-            later = crossing.pop(block.name, None)
-            yield replace(block, last_launch=end if block.name in outputs or later is None else later.last_launch)
-    yield from (block for block in after if block.first_launch >= turn)
-    yield from (replace(block, first_launch=turn) for block in crossing.values())
+    for allocation in before:
+        name, is_output = allocation.name, allocation.name in outputs
+        if allocation.content is Content.WORKSPACE or (name not in crossing and not is_output):
+            yield allocation
+            continue
+        later = crossing.pop(name, None)
+        last_launch = end if is_output or later is None else later.last_launch
+        yield replace(allocation, last_launch=last_launch)
+    yield from (allocation for allocation in after if allocation.first_launch >= boundary)
+    yield from (replace(allocation, first_launch=boundary) for allocation in crossing.values())
 
 
-def _standing(simulator: Simulator, end: int) -> Iterator[Allocation]:
+def _static(simulator: Simulator, end: int) -> Iterator[Allocation]:
     graph = simulator.problem.graph
-    others = graph.graph_input_bytes - graph.parameter_bytes
+    inputs = graph.graph_input_bytes - graph.parameter_bytes
     yield Allocation("parameters", graph.parameter_bytes, Content.PARAMETER, -1, end)
-    yield Allocation("inputs", others, Content.INPUT, -1, end)
+    yield Allocation("inputs", inputs, Content.INPUT, -1, end)
     yield Allocation("copies and scalars", simulator.problem.extra_static_bytes, Content.WORKSPACE, -1, end)

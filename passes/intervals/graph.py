@@ -143,9 +143,10 @@ class IntervalGraph:
     def live_and_other_bytes(self, simulator: Simulator, plan: Plan) -> tuple[Floats, Floats]:
         """Bytes of a replayed plan at each moment: all that are live, and those that are not of saved values."""
         live = np.zeros(self.moments)
-        for fused, live_bytes in simulator.launches(plan):
-            during = [live_bytes[kernel.launch] for kernel in fused.kernels]
-            np.maximum.at(live, self._moments_of(fused), during)
+        for replayed in simulator.passes(plan):
+            live_bytes = replayed.live_bytes()
+            during = [live_bytes[kernel.launch] for kernel in replayed.fused.kernels]
+            np.maximum.at(live, self._moments_of(replayed.fused), during)
         return live, live - self._saved_bytes(plan.saved)
 
     def _moments_of(self, fused: FusedPass) -> list[int]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from graphs import chain, joint, problem, schedule, value
+from graphs import chain, forecast, joint, problem, schedule, value
 
 from autockpt.cost_models import DeviceProfile
 from autockpt.passes.forecast.clock import Family
-from autockpt.passes.forecast.simulator import Forecast, forecast
+from autockpt.passes.forecast.result import Forecast
 from autockpt.passes.graph.joint import JointGraph, Kind, Role
 from autockpt.passes.graph.order import traced_order
 from autockpt.passes.problem.plan import Lowering

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from graphs import UNIT, joint, problem, schedule, value
+from graphs import UNIT, forecast, joint, problem, schedule, value
 
-from autockpt.passes.forecast.simulator import Forecast, forecast
+from autockpt.passes.forecast.result import Forecast
 from autockpt.passes.graph.joint import Kind, Role, Value
 from autockpt.passes.graph.order import traced_order
 from autockpt.passes.problem.plan import Lowering

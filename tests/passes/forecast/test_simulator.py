@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from graphs import UNIT, chain, joint, problem, schedule, value
+from graphs import UNIT, chain, forecast, joint, problem, schedule, value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autockpt.passes.forecast.simulator import Content, forecast
+from autockpt.passes.forecast.result import Content
 from autockpt.passes.graph.joint import Kind, Role
 from autockpt.passes.graph.order import traced_order
 from autockpt.passes.problem.plan import Lowering, Plan, Problem

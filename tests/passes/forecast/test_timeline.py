@@ -9,7 +9,8 @@ from torch import nn
 from traced import joint_of, read_joint
 
 from autockpt.cost_models import load_profile
-from autockpt.passes.forecast.simulator import Content, Simulator
+from autockpt.passes.forecast.result import Content
+from autockpt.passes.forecast.simulator import Simulator
 from autockpt.passes.forecast.timeline import build_timeline
 from autockpt.passes.graph.order import traced_order
 from autockpt.passes.planners.decide import decide
@@ -20,7 +21,7 @@ from autockpt.passes.problem.schedule import plans_saving
 def adds_up(asked: Problem, plan: Plan) -> None:
     simulator = Simulator(asked)
     timeline = build_timeline(simulator, plan)
-    expected = [live for _, lives in simulator.launches(plan) for live in lives]
+    expected = [live for replayed in simulator.passes(plan) for live in replayed.live_bytes()]
     assert [sum(live.values()) for live in timeline.live()] == expected
     assert sum(launch.seconds for launch in timeline.launches) == pytest.approx(simulator.step_seconds(plan))
 
