@@ -21,7 +21,7 @@ def verify_modules(joint: fx.GraphModule, plan: Plan, forward: fx.GraphModule, b
     crossing = {node.name for node in placeholders if node.name in targets and callable(targets[node.name])}
     require_none(crossing - plan.saved, "reaches the backward but is not saved")
     in_backward = set(plan.backward)
-    # The forward keeps all its mutations, such as updates of batch statistics.
+    # No mutation of the forward, such as an update of batch statistics, may be missing.
     mutations = [node.target for node in joint.graph.nodes if node.name not in in_backward and _is_mutable(node)]
     if mutations != [node.target for node in forward.graph.nodes if _is_mutable(node)]:
         raise BrokenPlan("the forward lacks mutations of the joint graph, or has them in another order")

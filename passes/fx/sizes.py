@@ -1,6 +1,6 @@
 """Sizes of traced tensors: integers where they are static, sympy expressions where they are dynamic.
 
-Nothing here asks torch to decide a comparison of symbols, which would add a guard to the compiled code.
+Nothing here compares symbolic sizes, since each comparison would add a guard to the compiled code.
 """
 
 from __future__ import annotations

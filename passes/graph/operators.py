@@ -66,7 +66,7 @@ ADDITION = "aten.add.Tensor"
 
 @cache
 def kind_of(target: Any) -> Kind:
-    """How the result of a call becomes memory. Views are not told from here but from the storage they share."""
+    """How the result of a call becomes memory. A view is recognized by the storage it shares, not by its operator."""
     packet = packet_of(target)
     if packet in _REDUCTIONS or packet in _WRITERS:
         return Kind.REDUCTION

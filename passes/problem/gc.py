@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """The collector is off inside, and on again afterwards if it was on before."""
+    """The collector is off inside the context; afterwards it is as it was before."""
     enabled = gc.isenabled()
     gc.disable()
     try:

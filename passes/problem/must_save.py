@@ -95,4 +95,4 @@ RULES: tuple[MustSaveRule, ...] = (
     inexact_reduction,
     tagged,
 )
-"""In the order in which they are asked."""
+"""The first that applies gives the reason."""

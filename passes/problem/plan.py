@@ -105,7 +105,7 @@ class Outcome(Enum):
 UNCHECKED_MARGIN = 0.015
 """Where no dry run checks the forecast. Most peaks were within 1 % of their forecast, a few were forecast too low."""
 CHECKED_MARGIN = 0.002
-"""Where a dry run checks the compiled step, which is planned again if it does not fit."""
+"""Where a dry run checks the compiled step, and a plan that does not fit is refined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a planner is given besides the graph."""
+    """The settings of a planner."""
 
     budget: Budget
     device: DeviceProfile

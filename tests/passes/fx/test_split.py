@@ -61,7 +61,7 @@ def primals_of(module: fx.GraphModule, model: nn.Module, x: Tensor) -> list[Tens
     return ordered
 
 
-def test_every_kept_set_gives_the_gradients_of_eager(traced: Any) -> None:
+def test_every_saved_set_gives_the_gradients_of_eager(traced: Any) -> None:
     model, x, module, outputs, parameters, graph = traced
     tanhs = [v.name for v in graph.values if v.operator == "aten.tanh.default" and v.role is Role.FORWARD]
     for saved in ([], tanhs[:1], tanhs[1:3], tanhs):
@@ -105,11 +105,11 @@ def test_a_value_recomputed_twice_is_written_twice(traced: Any) -> None:
 def test_a_plan_for_another_graph_is_refused(traced: Any) -> None:
     _, _, module, outputs, parameters, graph = traced
     plan = schedule(graph, [], traced_order(graph))
-    with pytest.raises(UnwritablePlan, match="nobody"):
-        split(module, Plan(plan.saved, (*plan.backward, "nobody")), outputs, parameters)
+    with pytest.raises(UnwritablePlan, match="missing"):
+        split(module, Plan(plan.saved, (*plan.backward, "missing")), outputs, parameters)
 
 
-def test_modules_that_do_something_else_are_noticed(traced: Any) -> None:
+def test_modules_of_another_plan_are_refused(traced: Any) -> None:
     _, _, module, outputs, parameters, graph = traced
     plan = schedule(graph, [], traced_order(graph))
     other = schedule(graph, [v.name for v in graph.values if v.operator == "aten.tanh.default"], traced_order(graph))

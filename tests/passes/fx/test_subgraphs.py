@@ -1,4 +1,4 @@
-"""Higher-order operators are worth what the graphs inside them are worth."""
+"""The work of higher-order operators is that of their subgraphs; that of others may depend on their arguments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from torch.nn.attention.flex_attention import flex_attention
 from torch.utils.flop_counter import flop_registry, register_flop_formula
 from traced import joint_of
 
-from autockpt.cost_models import Work
+from autockpt.cost_models import Work, evaluate
 from autockpt.passes.fx.subgraphs import node_work
 
 BYTES = 4
@@ -60,7 +60,7 @@ def test_a_balanced_scan_combines_twice_as_often() -> None:
     assert work.elements == 2 * 6 * 4
 
 
-def test_of_two_branches_the_dearer_counts() -> None:
+def test_of_two_branches_the_more_expensive_counts() -> None:
     weight, x = torch.randn(8, 8), torch.randn(4, 8)
 
     def run(x: torch.Tensor, weight: torch.Tensor) -> Any:
@@ -69,7 +69,7 @@ def test_of_two_branches_the_dearer_counts() -> None:
     assert traced(run, x, weight).matrix_flops == 2 * 4 * 8 * 8
 
 
-def test_a_loop_that_nobody_can_count_is_one_turn_and_an_estimate() -> None:
+def test_a_while_loop_is_one_iteration_and_an_estimate() -> None:
     def run(x: torch.Tensor) -> Any:
         return while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y @ y), (torch.tensor(0), x))
 
@@ -126,19 +126,19 @@ def test_the_backward_of_flexible_attention_runs_five_products() -> None:
 
 def triton_call(kernel: Any) -> fx.Node:
     graph = fx.Graph()
-    given, made = graph.placeholder("given"), graph.placeholder("made")
-    for tensor in (given, made):
+    source, target = graph.placeholder("source"), graph.placeholder("target")
+    for tensor in (source, target):
         tensor.meta["val"] = torch.empty(100, device="meta")
     described = {
         "kernel_idx": kernel_side_table.add_kernel(kernel),
         "constant_args_idx": 0,
         "grid": [(1, 1, 1)],
         "tma_descriptor_metadata": {},
-        "kwargs": {"x": given, "y": made},
+        "kwargs": {"x": source, "y": target},
         "tensors_to_clone": ["y"],
     }
     call = graph.call_function(triton_kernel_wrapper_functional, (), described)
-    call.meta["val"] = {"y": made.meta["val"]}
+    call.meta["val"] = {"y": target.meta["val"]}
     return call
 
 
@@ -146,7 +146,7 @@ class Kernel:
     """Stands for a compiled Triton kernel, which torch keeps by identity."""
 
 
-def test_a_triton_kernel_is_priced_by_its_tensors_and_says_so() -> None:
+def test_a_triton_kernel_without_a_formula_is_an_estimate_by_its_tensors() -> None:
     work = only(iter([node_work(triton_call(Kernel()), kernel_side_table.id_to_kernel)]))
     assert work.bytes_moved == BYTES * (100 + 100 + 100 + 100)
     assert work.estimated
@@ -182,7 +182,7 @@ def test_a_users_formula_sees_the_arguments_of_the_call(monkeypatch: pytest.Monk
     assert only(iter([node_work(call)])).matrix_flops == 2 * 5 * 4**3
 
 
-def test_causal_attention_is_told_by_its_argument() -> None:
+def test_causal_attention_is_recognized_by_its_argument() -> None:
     query = torch.randn(1, 2, 32, 16)
 
     def attend(query: torch.Tensor, *, causal: bool) -> Any:
@@ -196,25 +196,25 @@ def test_causal_attention_is_told_by_its_argument() -> None:
     assert flops(True) == flops(False) * 33 / 64
 
 
-def test_what_shapes_tell_is_left_to_them() -> None:
+def test_a_call_that_its_shapes_determine_has_no_work_of_its_own() -> None:
     module = make_fx(torch.mm, tracing_mode="fake")(torch.randn(2, 3), torch.randn(3, 4))
     assert [node_work(node) for node in module.graph.nodes] == [None] * len(module.graph.nodes)
 
 
 def test_a_formula_that_raises_leaves_an_estimate() -> None:
-    @torch.library.custom_op("autockpt_test::sulks", mutates_args=())
-    def sulks(x: torch.Tensor) -> torch.Tensor:
+    @torch.library.custom_op("autockpt_test::raises", mutates_args=())
+    def raises(x: torch.Tensor) -> torch.Tensor:
         return x.clone()
 
-    @sulks.register_fake
+    @raises.register_fake
     def _(x: torch.Tensor) -> torch.Tensor:
         return torch.empty_like(x)
 
-    @register_flop_formula(torch.ops.autockpt_test.sulks)
+    @register_flop_formula(torch.ops.autockpt_test.raises)
     def formula(*args: Any, **kwargs: Any) -> int:
         raise ValueError("not today")
 
-    module = make_fx(lambda x: torch.ops.autockpt_test.sulks(x), tracing_mode="fake")(torch.randn(4, 4))
+    module = make_fx(lambda x: torch.ops.autockpt_test.raises(x), tracing_mode="fake")(torch.randn(4, 4))
     (node,) = (node for node in module.graph.nodes if node.op == "call_function")
     work = node_work(node)
     assert work is not None
@@ -222,7 +222,7 @@ def test_a_formula_that_raises_leaves_an_estimate() -> None:
     assert work.bytes_moved == 2 * 4 * 4 * 4
 
 
-def test_a_formula_that_looks_at_sizes_leaves_no_guard() -> None:
+def test_a_formula_that_compares_sizes_leaves_no_guard() -> None:
     @torch.library.custom_op("autockpt_test::counts", mutates_args=())
     def counts(x: torch.Tensor) -> torch.Tensor:
         return x.clone()
@@ -243,3 +243,31 @@ def test_a_formula_that_looks_at_sizes_leaves_no_guard() -> None:
     assert work is not None
     assert work.matrix_flops == 5 * 7
     assert len(environment.guards) == before
+
+
+def branches(*inputs: torch.Tensor) -> Work:
+    """A conditional with a matmul of the first input's size in one branch and of the second's in the other."""
+
+    def run(x: torch.Tensor, y: torch.Tensor) -> Any:
+        return torch.cond(x.sum() > 0, lambda x, y: (x @ x).sum(), lambda x, y: (y @ y).sum(), (x, y))
+
+    module = make_fx(run, tracing_mode="symbolic")(*inputs)
+    return only(node_work(node) for node in module.graph.nodes if is_higher(node))
+
+
+def test_a_formula_that_has_to_compare_symbols_is_evaluated_at_their_hints() -> None:
+    work = branches(torch.randn(4, 4), torch.randn(6, 6))
+    assert work.matrix_flops == 2 * 6**3
+    assert not work.estimated
+
+
+def test_a_subgraph_of_symbolic_sizes_has_symbolic_work() -> None:
+    def run(sequence: torch.Tensor, weight: torch.Tensor) -> Any:
+        return scan(lambda carry, x: (torch.tanh(carry @ weight + x), carry.clone()), sequence[0] * 1.0, sequence)
+
+    module = make_fx(run, tracing_mode="symbolic")(torch.randn(5, 4, 8), torch.randn(8, 8))
+    work = only(node_work(node) for node in module.graph.nodes if is_higher(node))
+    symbols = work.matrix_flops.free_symbols  # type: ignore[attr-defined]  # an expression
+    environment = next(iter(module.graph.nodes)).meta["val"].fake_mode.shape_env
+    hints = {symbol: environment.optimization_hint(symbol) for symbol in symbols}
+    assert evaluate(work, hints).matrix_flops == 5 * 2 * 4 * 8 * 8

@@ -1,4 +1,4 @@
-"""Two graphs are the same where every value is, and where they are not it is said which value is another."""
+"""Two graphs are equal if all their values are; otherwise the first difference is named."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_lines_that_move_and_the_device_make_no_other_graph() -> None:
     assert outline(moved) == outline(changed(graph, "f1", device="cuda")) == outline(graph)
 
 
-def test_where_a_function_lies_in_memory_is_not_part_of_it() -> None:
+def test_the_address_of_a_function_is_not_part_of_it() -> None:
     def at(address: str) -> Outline:
         return outline(joint([value("s", operator=f"<function sym_float at {address}>")], ["s"], []))
 
@@ -87,7 +87,7 @@ def test_the_first_value_that_differs_is_named() -> None:
     )
 
 
-def test_a_graph_that_goes_on_is_told_from_one_that_ends() -> None:
+def test_a_graph_that_continues_differs_from_one_that_ends() -> None:
     graph = chain(4)
     shorter = replace(graph, values=graph.values[:-1])
     said = difference(outline(graph), outline(shorter), "A", "B")
@@ -102,7 +102,7 @@ def test_other_outputs_are_a_difference_too() -> None:
     assert said == "7 values in A and 7 in B, and the forward returns `loss` in A but `f1` in B"
 
 
-def test_a_line_as_long_as_a_book_is_not_repeated() -> None:
+def test_a_long_line_is_not_quoted_whole() -> None:
     names = [value(f"x{number}", role=Role.INPUT) for number in range(1000)]
     cat: Value = value("cat", *(v.name for v in names))
     said = difference(outline(joint([*names, cat], [], [])), outline(joint(names, [], [])), "A", "B")
