@@ -10,7 +10,7 @@ The overhead and the peak of both are replayed by the instance's own accounting.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import inf, isfinite
 
 from rich.table import Table
@@ -73,13 +73,17 @@ InstancePlanner = Callable[[Instance, int], InstanceSolution]
 
 
 def plan_as_shipped(instance: Instance, budget_bytes: int) -> InstanceSolution:
-    """The plan of `decide`, replayed by the instance's accounting. Costs are scaled to a step of one second."""
+    """The plan of `decide`, replayed by the instance's accounting.
+
+    The instance's costs, scaled to a step of one second, are all that its operations take. So the device must not add
+    to them: fused loops, whose traffic it would price, do not occur, and page faults of large results are turned off.
+    """
     graph, costs = graph_of(instance)
     seconds = {name: cost / max(instance.step_seconds, 1e-300) for name, cost in costs.items()}
-    setup = Setup(Budget(total_bytes=0), load_profile("cpu"), lowering=Lowering.EAGER)
+    device = replace(load_profile("cpu"), fresh_above_bytes=0)
+    setup = Setup(Budget(total_bytes=budget_bytes), device, lowering=Lowering.EAGER)
     static_bytes = pose(graph, setup).static_bytes
-    setup = Setup(Budget(total_bytes=budget_bytes + static_bytes), setup.device, lowering=Lowering.EAGER)
-    decision = decide(graph, setup, seconds)
+    decision = decide(graph, replace(setup, budget=Budget(total_bytes=budget_bytes + static_bytes)), seconds)
     recomputed = recomputations_of(instance, decision.plan)
     peak = peak_bytes(instance, recomputed)
     fits = peak <= budget_bytes
