@@ -97,10 +97,10 @@ def problem(
     )
 
 
-def random_problem(seed: int, most_values: int = 7) -> Problem:
+def random_problem(seed: int, max_values: int = 7) -> Problem:
     """Forward values with up to two inputs each, all of them needed for the loss, most of them for the backward."""
     dice = random.Random(seed)
-    count = dice.randint(2, most_values)
+    count = dice.randint(2, max_values)
     values = [value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT, nbytes=dice.randint(1, 9) * UNIT)]
     for number in range(count):
         known = [v.name for v in values]
