@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from autockpt.passes.forecast.clock import Clock
 from autockpt.passes.forecast.facts import GraphFacts
@@ -36,6 +37,9 @@ class ReplayedPass:
     def with_margin(self, nbytes: int) -> int:
         return nbytes + int(nbytes * self.margin)
 
+_CACHED_REPLAYS = 4
+"""One more than the groups of values that an eviction step tries."""
+
 
 class Simulator:
     """Replays many plans of one problem; what they share is computed once."""
@@ -50,17 +54,19 @@ class Simulator:
         self._tangents = self._storages(v.name for v in graph.values if v.role is Role.TANGENT)
         self._outputs = self._storages(graph.forward_outputs) - self.graph_inputs
         self._required = [number for number, value in enumerate(graph.values) if self._runs_forward(value.name)]
-        self._last_forward: tuple[frozenset[str], ReplayedPass] | None = None
+        self._forwards: dict[frozenset[str], ReplayedPass] = {}
         """Plans that save the same values have the same forward."""
-        self._last_backward: tuple[Plan, ReplayedPass] | None = None
+        self._backwards: dict[Plan, ReplayedPass] = {}
 
     def passes(self, plan: Plan) -> tuple[ReplayedPass, ReplayedPass]:
-        """Forward and backward. The last plan's are cached, because callers ask for several figures of one plan."""
-        if self._last_forward is None or self._last_forward[0] != plan.saved:
-            self._last_forward = plan.saved, self._forward(plan)
-        if self._last_backward is None or self._last_backward[0] is not plan:
-            self._last_backward = plan, self._backward(plan)
-        return self._last_forward[1], self._last_backward[1]
+        """Forward and backward. The last few are cached: callers ask for several figures of the plans they tried."""
+        if plan.saved not in self._forwards:
+            _drop_oldest(self._forwards)
+            self._forwards[plan.saved] = self._forward(plan)
+        if plan not in self._backwards:
+            _drop_oldest(self._backwards)
+            self._backwards[plan] = self._backward(plan)
+        return self._forwards[plan.saved], self._backwards[plan]
 
     def peak_bytes(self, plan: Plan) -> int:
         return max(replayed.peak_bytes for replayed in self.passes(plan))
@@ -189,3 +195,9 @@ class Simulator:
             Live("margin", during.with_margin(buffers) - buffers, Content.MARGIN),
         ]
         return [live for live in found if live.nbytes]
+
+
+def _drop_oldest(cache: dict[Any, ReplayedPass]) -> None:
+    """Make space for one more entry."""
+    if len(cache) >= _CACHED_REPLAYS:
+        del cache[next(iter(cache))]
