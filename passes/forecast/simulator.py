@@ -37,6 +37,7 @@ class ReplayedPass:
     def with_margin(self, nbytes: int) -> int:
         return nbytes + int(nbytes * self.margin)
 
+
 _CACHED_REPLAYS = 4
 """One more than the groups of values that an eviction step tries."""
 
