@@ -99,8 +99,8 @@ def _run(judge: Judge, lowered: LoweredStep, launches: Launches) -> Facts:
         "seeds in backward": backward.count("aten.randint"),
         "numbers in backward": backward.count("tl.rand(") + backward.count("rand4x("),
         "found in cache": lowered.found_in_cache,
-        "trouble": decision.looking.trouble if decision else "",
-        "method": decision.decision.candidate.method if decision else "",
+        "trouble": decision.dry_run_failure if decision else "",
+        "method": decision.method if decision else "",
         "recomputed": len(_recomputed(decision)) if decision else 0,
     }
 
