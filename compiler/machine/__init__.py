@@ -1,4 +1,4 @@
-"""This machine: memory of its devices, their profiles, timings of operators, the cache folder. May import `inductor`."""
+"""This machine: its devices' memory and profiles, timings of operators, the cache folder. May import `inductor`."""
 
 from autockpt.machine.cache import CACHE_VARIABLE, TimingCache, cache_folder
 from autockpt.machine.graph_timings import GraphTimings, time_graph

@@ -38,7 +38,7 @@ def cache_folder() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class TimingCache:
-    """Seconds by key. An entry that cannot be read is missing; in a folder that cannot be written to nothing is stored."""
+    """Seconds by key. An unreadable entry is missing; in a folder that is not writable nothing is stored."""
 
     folder: Path
 

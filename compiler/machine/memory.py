@@ -1,6 +1,6 @@
 """Memory of a device: in total, free now, and set aside for libraries.
 
-Of a CPU it is what the process may use: the machine's memory, or less if its container (a cgroup, version 2) has a limit.
+Of a CPU it is what the process may use: the machine's memory, or the limit of its container (a cgroup, version 2).
 """
 
 from __future__ import annotations

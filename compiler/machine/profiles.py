@@ -39,7 +39,7 @@ _SHIPPED = (
 
 
 def find_profile(device: torch.device) -> DeviceProfile:
-    """The calibrated profile, else a shipped one. Warns once if the calibrated one is unreadable or none fits exactly."""
+    """The calibrated profile, else a shipped one. Warns once if that is unreadable, or if this is of another GPU."""
     try:
         if calibrated := calibrated_profile(device):
             return calibrated
