@@ -94,9 +94,9 @@ def test_only_our_own_excess_failure_or_wrong_gradients_count_as_broken() -> Non
     held = replace(FRONTIER, runs=others)
     assert FRONTIER.broken
     assert not held.broken
-    floor = others[-1]
-    for worse in (replace(floor, wrong=True), replace(floor, peak_bytes=None), replace(floor, note="")):
-        assert replace(held, runs=(*others[:-1], worse)).broken == (worse != floor)
+    smallest = others[-1]
+    for worse in (replace(smallest, wrong=True), replace(smallest, peak_bytes=None), replace(smallest, note="")):
+        assert replace(held, runs=(*others[:-1], worse)).broken == (worse != smallest)
 
 
 def test_json_holds_everything_that_was_measured() -> None:
@@ -130,8 +130,8 @@ def test_the_table_of_a_model(golden: Callable[[str], None]) -> None:
 
 
 def test_the_summary_is_over_all_baselines_and_minimum_peaks_are_a_geometric_mean() -> None:
-    floor = replace(FRONTIER.runs[-1], peak_bytes=20 * MIB)
-    lower = replace(FRONTIER, target="models.py:other", runs=(*FRONTIER.runs[:-1], floor))
+    smallest = replace(FRONTIER.runs[-1], peak_bytes=20 * MIB)
+    lower = replace(FRONTIER, target="models.py:other", runs=(*FRONTIER.runs[:-1], smallest))
     lines = frontier_summary([FRONTIER, lower])
     assert lines[0] == "ours holds the peak of 4 of 6 baselines; models: 2"
     assert "median 1.00; worst 1.05" in lines[1]
