@@ -1,4 +1,7 @@
-"""TODO"""
+"""From a joint graph to the plan that runs: choose it, write it, record it.
+
+`choose` is the one pipeline of `torch.compile`, `analyze`, `verify` and `bench`. Imports `inductor`, `machine`, `plans`.
+"""
 
 from autockpt.partition.breakdown import breakdown_json
 from autockpt.partition.choose import Choice, Request, choose, torch_candidate

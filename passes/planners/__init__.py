@@ -1,4 +1,7 @@
-"""TODO"""
+"""Planners: generators of plans, the frontier that folds over them, and the decision for a budget.
+
+Imports every other room of `passes` but `fx`.
+"""
 
 from autockpt.passes.planners.baselines import Baseline, find_baselines
 from autockpt.passes.planners.decide import CompiledPeak, Decision, decide, pose, resolve

@@ -77,6 +77,10 @@ class Frontier:
         best: Candidate | None = None
         for generator in self.generators:
             best = faster(best, generator.within(budget_bytes, best.seconds if best else inf))
+        # A search at a lower budget of the grid may have found a plan over that budget which fits this one.
+        for candidate in self.space.evaluator.evaluated:
+            if candidate.peak_bytes <= budget_bytes:
+                best = faster(best, candidate)
         return best
 
     def next_faster_bytes(self, candidate: Candidate) -> int | None:

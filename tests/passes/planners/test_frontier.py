@@ -4,16 +4,49 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from math import inf
 
 import pytest
+import torch
+import torch.nn.functional as F
 from graphs import chain, problem, random_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor, nn
+from traced import joint_of, read_joint
 
+from autockpt.cost_models import load_profile
 from autockpt.passes.forecast.simulator import Simulator
+from autockpt.passes.planners.decide import pose
 from autockpt.passes.planners.frontier import PLANNERS, Frontier
 from autockpt.passes.planners.generators import SaveEverything
-from autockpt.passes.problem.plan import Lowering
+from autockpt.passes.problem.plan import Budget, Lowering, Setup
+
+
+def stack(layers: int) -> nn.Module:
+    """Convolutions with a residual stream of one width."""
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one, self.two = nn.Conv2d(8, 16, 1), nn.Conv2d(16, 8, 1)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x + self.two(F.gelu(self.one(x)))
+
+    return nn.Sequential(nn.Conv2d(3, 8, 1), *(Block() for _ in range(layers)), Mean())
+
+
+def tower() -> nn.Module:
+    """Convolutions of growing width, with norms."""
+    widths = [(3, 8), (8, 16), (16, 32)]
+    layers = (layer for a, b in widths for layer in (nn.Conv2d(a, b, 3, padding=1), nn.BatchNorm2d(b), nn.SiLU()))
+    return nn.Sequential(*layers, Mean())
+
+
+class Mean(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.square().mean()
 
 
 @settings(max_examples=60, deadline=None)
@@ -66,3 +99,18 @@ def test_every_planner_of_the_options_has_a_fastest_plan_and_a_lowest() -> None:
     for generators in PLANNERS.values():
         frontier = Frontier(problem(chain(8)), generators)
         assert frontier.lowest.peak_bytes <= frontier.fastest.peak_bytes
+
+
+@pytest.mark.parametrize("model", [stack(8), tower()], ids=["stack", "tower"])
+def test_with_fused_kernels_a_larger_budget_is_never_slower(model: nn.Module) -> None:
+    """The clock of fused kernels is what is compared, also where a frontier is made anew for each budget."""
+    graph = read_joint(*joint_of(model, torch.randn(64, 3, 16, 16)))
+    setup = Setup(Budget(fraction=0.5), load_profile("cpu"))
+    ends = Frontier(pose(graph, setup))
+    low, high = ends.lowest.peak_bytes, ends.fastest.peak_bytes
+    slowest = inf
+    for step in range(13):
+        found = Frontier(pose(graph, setup)).within(low + (high - low) * step // 12)
+        assert found is not None
+        assert found.seconds <= slowest
+        slowest = found.seconds
