@@ -34,9 +34,9 @@ class Storages:
         inherited: dict[int, str] = {}
         for source in node.all_input_nodes:
             inherited.update(self._owners[source])
-        if (base := _base_of(node)) is not None and (owners := set(self._owners[base].values())):
+        if (base := _base_of(node)) is not None and self._owners[base]:
             self._owners[node] = dict(self._owners[base])
-            return owners.pop()
+            return next(iter(self._owners[base].values()))
         keys = [(tensor.untyped_storage()._cdata, tensor) for tensor in tensors_of(node)]
         self._owners[node] = {key: inherited.get(key, node.name) for key, _ in keys}
         owners = set(self._owners[node].values())
