@@ -10,7 +10,7 @@ from typing import Protocol
 from autockpt.passes.forecast import Candidate
 from autockpt.passes.planners.exact import ExactSearch
 from autockpt.passes.planners.space import CUT, SearchSpace
-from autockpt.passes.problem import savable_set
+from autockpt.passes.problem import plans_saving
 
 
 class Generator(Protocol):
@@ -31,14 +31,16 @@ GeneratorFactory = Callable[[SearchSpace], Generator]
 
 @dataclass(frozen=True)
 class SaveEverything:
-    """The one plan that saves whatever the backward reads."""
+    """Saves whatever the backward reads, in the faster of the orders that the backward may run in."""
 
     space: SearchSpace
 
     @cached_property
     def _candidate(self) -> Candidate:
         problem = self.space.problem
-        return self.space.evaluator.saving(savable_set(problem, problem.graph.backward_reads), "save everything")
+        plans = plans_saving(problem, problem.graph.backward_reads)
+        found = [self.space.evaluator.evaluate(plan, "save everything") for plan in plans]
+        return min(found, key=lambda candidate: candidate.seconds)
 
     def fastest(self) -> Candidate:
         return self._candidate

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from graphs import UNIT, chain, problem
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autockpt.passes.forecast.candidate import Candidate
@@ -135,6 +135,7 @@ def test_fraction_1_is_what_the_fastest_plan_needs() -> None:
     assert len(done) == 1
 
 
+@settings(deadline=None)
 @given(errors=st.lists(st.integers(-3, 3), min_size=MAX_DRY_RUNS, max_size=MAX_DRY_RUNS), position=st.floats(0, 1))
 def test_the_fastest_plan_whose_dry_run_fits_is_taken(errors: list[int], position: float) -> None:
     budget = int(LOW + (HIGH - LOW) * position) + UNCOUNTED + UNIT
