@@ -54,8 +54,8 @@ class Run:
             self.forecast_bytes = made[-1].peak_bytes
 
     def measure(self, tokens: Tensor, targets: Tensor) -> None:
-        given = sum(p.nbytes for p in self.model.parameters()) + tokens.nbytes + targets.nbytes
-        self.peak_bytes = measure_peak(lambda: self.step(tokens, targets).backward(), tokens.device) + given
+        graph_input_bytes = sum(p.nbytes for p in self.model.parameters()) + tokens.nbytes + targets.nbytes
+        self.peak_bytes = measure_peak(lambda: self.step(tokens, targets).backward(), tokens.device) + graph_input_bytes
 
 
 def main() -> None:
@@ -64,8 +64,8 @@ def main() -> None:
     text = torch.tensor(list(TEXT.read_bytes()), device=device)
     runs = [
         start("plain Inductor", "inductor", device, arguments),
-        start("autockpt, half way", autockpt.Backend(memory_budget=0.5), device, arguments),
-        start("autockpt, lowest", autockpt.Backend(memory_budget=0.0), device, arguments),
+        start("autockpt, fraction 0.5", autockpt.Backend(memory_budget=0.5), device, arguments),
+        start("autockpt, minimum peak", autockpt.Backend(memory_budget=0.0), device, arguments),
     ]
     # In turn, step by step: whatever else the machine does meets all of them alike. The first round compiles.
     for number in track(range(arguments.steps), description="training all three", console=Console(stderr=True)):

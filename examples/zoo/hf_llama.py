@@ -1,4 +1,4 @@
-"""Llama as `transformers` writes it: its rotary tables are made in the step, and the scores of every token are saved."""
+"""Llama as `transformers` writes it: rotary tables are computed in the step, and the scores of every token are saved."""
 
 from __future__ import annotations
 
