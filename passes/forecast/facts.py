@@ -35,10 +35,10 @@ class ValueFacts:
     """Of the storage, on the value that owns it; 0 on all others."""
     reads: tuple[Read, ...]
     """Storages that its kernel reads, once for each distinct index map."""
-    users: tuple[int, ...]
-    """Values that are computed from it."""
-    views: tuple[int, ...]
-    """Views of its storage."""
+    shared_inputs: tuple[int, ...]
+    """Those of the values it is computed from that have several users."""
+    is_shared: bool
+    """It has several users."""
     parent: int
     """The operation that a PART is a result of; else -1."""
     loop_sizes: LoopSizes
@@ -76,6 +76,7 @@ class GraphFacts:
         position = {value.name: number for number, value in enumerate(graph.values)}
         copied = copied_views(graph) if problem.lowering is Lowering.INDUCTOR else frozenset()
         storages = [_storage(value, position, copied) for value in graph.values]
+        shared = {name for name, readers in graph.readers.items() if len(set(readers)) > 1}
         facts = [
             ValueFacts(
                 name=value.name,
@@ -83,8 +84,8 @@ class GraphFacts:
                 storage=storage,
                 nbytes=graph.bytes_of(value.name) if value.owns_bytes or value.name in copied else 0,
                 reads=reads,
-                users=tuple(position[name] for name in graph.readers[value.name]),
-                views=views,
+                shared_inputs=tuple(dict.fromkeys(position[name] for name in value.inputs if name in shared)),
+                is_shared=value.name in shared,
                 parent=position[value.inputs[0]] if value.kind is PART else -1,
                 loop_sizes=_loop_sizes(graph, value),
                 workspace_bytes=(problem.workspace or {}).get(value.name, 0),
@@ -100,9 +101,7 @@ class GraphFacts:
                 is_channels_last=is_channels_last(graph, value),
                 is_reshaped=is_reshaped(graph, value),
             )
-            for value, storage, reads, views in zip(
-                graph.values, storages, _reads(graph, position, storages), _views(storages), strict=True
-            )
+            for value, storage, reads in zip(graph.values, storages, _reads(graph, position, storages), strict=True)
         ]
         return GraphFacts(facts, position, on_cpu=all(value.device == "cpu" for value in graph.values))
 
@@ -135,14 +134,6 @@ def _reads(graph: JointGraph, position: dict[str, int], storages: list[int]) -> 
         through_view = [index_map for storage, index_map in reads if is_view and storage == storages[number]]
         maps.append(through_view[0] if through_view else ())
     return found
-
-
-def _views(storages: list[int]) -> list[tuple[int, ...]]:
-    views: list[list[int]] = [[] for _ in storages]
-    for number, storage in enumerate(storages):
-        if storage not in (-1, number):
-            views[storage].append(number)
-    return [tuple(found) for found in views]
 
 
 def _loop_sizes(graph: JointGraph, value: Value) -> LoopSizes:

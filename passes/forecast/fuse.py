@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from autockpt.passes.forecast.facts import GraphFacts, LoopSizes
+from autockpt.passes.forecast.facts import VIEW, GraphFacts, LoopSizes
 from autockpt.passes.forecast.operations import Buffer, Kernel, Operation, list_operations, merge_matmuls
 from autockpt.passes.forecast.realize import realize
 
@@ -34,7 +34,7 @@ def fuse_pass(
         merge_matmuls(facts, operations, buffers)
         kernels = _fuse(realize(facts, sequence, operations, buffers), buffers)
     else:
-        kernels = [_unfused(facts, operation) for operation in operations]
+        kernels = [_unfused(facts, operation) for operation in operations if operation.kind is not VIEW]
     _number_launches(kernels, grouped=fuse and facts.on_cpu)
     return FusedPass(kernels, buffers, len(initial))
 

@@ -29,9 +29,11 @@ class Operation:
 
     value: int
     kind: Kind
-    """VIEW once it is merged into another operation."""
+    """VIEW runs no kernel: views with several users, and what was merged into another operation."""
     reads: list[Read]
     writes: list[int]
+    users: list[int] = field(default_factory=list)
+    """Values that are computed from this run, if several can be; a view counts as one, whatever is computed from it."""
     merged_matmul: int = -1
     """The value of the matmul that was merged into it."""
 
@@ -69,11 +71,21 @@ def list_operations(
     newest = {buffer.storage: number for number, buffer in enumerate(buffers)}
     operations: list[Operation] = []
     of_value: dict[int, Operation] = {}
-    values = facts.values
+    users_of: dict[int, list[int]] = {}
+    """Of the newest run of each pointwise value, and of its views: users decide whether Inductor realizes it."""
+    values, initial_buffers = facts.values, len(initial)
     for number in sequence:
         value = values[number]
         kind = value.kind
+        for source in value.shared_inputs:
+            if source in users_of:
+                users_of[source].append(number)
         if kind is VIEW:
+            buffer = newest.get(value.storage, -1)
+            if value.is_shared and buffer >= initial_buffers and buffers[buffer].is_pointwise:
+                view = Operation(number, VIEW, [(buffer, ())], [])
+                users_of[number] = view.users
+                operations.append(view)
             continue
         if kind is PART:
             operation = of_value[value.parent]
@@ -83,6 +95,8 @@ def list_operations(
             for read, _ in reads:
                 buffers[read].readers.append(len(operations))
             operations.append(operation)
+            if kind is POINTWISE and value.is_shared:
+                users_of[number] = operation.users
         if value.storage == number:
             newest[number] = len(buffers)
             operation.writes.append(len(buffers))

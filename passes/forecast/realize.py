@@ -58,11 +58,10 @@ class _Realizer:
     ) -> None:
         self._facts, self._values = facts, facts.values
         self._operations, self._buffers = operations, buffers
-        merged = (operation.value for operation in operations if operation.kind is VIEW)
-        self._in_pass = set(sequence).difference(merged)
+        self._merged = {operation.merged_matmul for operation in operations}
         # Inductor chooses channels-last for a pass that has a convolution, and then writes gathered values so. In a
         # backward that recomputes none, they are written in order and copied for the convolution's backward.
-        self._copies_gathered = facts.on_cpu and not any(self._values[v].is_convolution for v in self._in_pass)
+        self._copies_gathered = facts.on_cpu and not any(self._values[v].is_convolution for v in sequence)
         self._unrealized: dict[int, tuple[Operation, _Expression]] = {}
         """By buffer."""
         self._concatenation_of: dict[int, int] = {}
@@ -72,6 +71,7 @@ class _Realizer:
     def kernels(self) -> list[Kernel]:
         for position, operation in enumerate(self._operations):
             if operation.kind is VIEW:
+                self._realize_for_users_of_view(operation)
                 continue
             if operation.kind is EXTERN:
                 self._realize_inputs(operation)
@@ -141,21 +141,25 @@ class _Realizer:
     def _stays_unrealized(self, operation: Operation, expression: _Expression) -> bool:
         if operation.kind is not POINTWISE or not operation.writes:
             return False
-        buffer = self._buffers[operation.writes[0]]
-        owner = self._values[buffer.storage]
-        if buffer.is_output or owner.is_always_realized:
+        if self._buffers[operation.writes[0]].is_output or self._values[operation.value].is_always_realized:
             return False
-        readers = len(buffer.readers)
-        if _is_too_large(expression, readers, self._facts.on_cpu):
+        if _is_too_large(expression, self._facts.on_cpu):
             return False
-        if readers < 2 or len(expression.reads) < 2:
-            return True
-        return not any(self._is_realized_for_a_user(node) for node in (buffer.storage, *owner.views))
+        return not self._is_realized_for_users(operation, expression)
 
-    def _is_realized_for_a_user(self, value: int) -> bool:
-        """Whether the value, or a view of one, has several users and one of them wants its inputs realized."""
-        users = [user for user in self._values[value].users if user in self._in_pass]
-        return len(users) > 1 and any(self._values[user].realizes_inputs for user in users)
+    def _realize_for_users_of_view(self, view: Operation) -> None:
+        """Inductor counts users node by node: a value with one user, a view, is realized where the view has several."""
+        for buffer, _ in view.reads:
+            if buffer in self._unrealized and self._is_realized_for_users(view, self._unrealized[buffer][1]):
+                self._kernels.append(self._kernel(*self._unrealized.pop(buffer)))
+
+    def _is_realized_for_users(self, operation: Operation, expression: _Expression) -> bool:
+        if len(operation.users) < 2:
+            return False
+        users = (self._values[user] for user in operation.users if user not in self._merged)
+        if len(expression.reads) > 1 and any(user.realizes_inputs for user in users):
+            return True
+        return _is_too_large_to_share(expression, self._facts.on_cpu)
 
     def _kernel(self, operation: Operation, expression: _Expression) -> Kernel:
         value = self._values[operation.value]
@@ -171,14 +175,22 @@ class _Realizer:
         )
 
 
-def _is_too_large(expression: _Expression, readers: int, on_cpu: bool) -> bool:
-    reads, size = len(expression.reads), expression.size
-    is_large = size > (_MAX_OPERATIONS_ON_CPU if on_cpu else _MAX_OPERATIONS_ON_GPU)
-    if readers > 1 and (is_large or (on_cpu and expression.is_heavy) or reads > _MAX_READS_IF_SHARED):
+def _is_too_large(expression: _Expression, on_cpu: bool) -> bool:
+    """Whether it is realized even for a single reader."""
+    reads = len(expression.reads)
+    if expression.size > _MAX_OPERATIONS_EVER:
         return True
-    if size > _MAX_OPERATIONS_EVER:
-        return True
-    return reads > 1 and (is_large or reads > (_MAX_READS_ON_CPU if on_cpu else _MAX_READS_ON_GPU))
+    return reads > 1 and (_is_large(expression, on_cpu) or reads > (_MAX_READS_ON_CPU if on_cpu else _MAX_READS_ON_GPU))
+
+
+def _is_too_large_to_share(expression: _Expression, on_cpu: bool) -> bool:
+    """Whether it is realized rather than inlined into several readers."""
+    is_heavy = on_cpu and expression.is_heavy
+    return is_heavy or len(expression.reads) > _MAX_READS_IF_SHARED or _is_large(expression, on_cpu)
+
+
+def _is_large(expression: _Expression, on_cpu: bool) -> bool:
+    return expression.size > (_MAX_OPERATIONS_ON_CPU if on_cpu else _MAX_OPERATIONS_ON_GPU)
 
 
 def _write_into_concatenations(kernels: list[Kernel], concatenation_of: dict[int, int]) -> None:

@@ -28,9 +28,9 @@ DEVICE = DeviceProfile(
 )
 
 
-def foreseen(graph: JointGraph, saved: set[str]) -> Forecast:
-    asked = replace(problem(graph, lowering=Lowering.INDUCTOR), device=DEVICE)
-    return forecast(asked, schedule(graph, saved, traced_order(graph)))
+def forecast_on_device(graph: JointGraph, saved: set[str]) -> Forecast:
+    posed = replace(problem(graph, lowering=Lowering.INDUCTOR), device=DEVICE)
+    return forecast(posed, schedule(graph, saved, traced_order(graph)))
 
 
 def pointwise(name: str, *inputs: str, role: Role = Role.FORWARD, operator: str = "aten.mul.Tensor") -> object:
@@ -53,14 +53,14 @@ def test_a_loop_takes_its_traffic_or_its_arithmetic_and_one_launch() -> None:
         value("t", role=Role.TANGENT, kind=Kind.GRAPH_INPUT),
         pointwise("g", "t", "x", role=Role.BACKWARD),
     ]
-    found = foreseen(joint(values, ["thrice"], ["g"]), set())  # type: ignore[arg-type]  # values, all of them
+    found = forecast_on_device(joint(values, ["thrice"], ["g"]), set())  # type: ignore[arg-type]  # values, all of them
     # Two operations of 1000 elements take 2 s, two buffers of 1000 bytes too.
     assert sum(found.forward_times.values()) == 2.0 + LAUNCH
     # One operation takes 1 s, but t, x and g are 3000 bytes.
     assert sum(found.backward_times.values()) == 3.0 + LAUNCH
 
 
-def test_what_is_recomputed_inside_a_loop_that_runs_anyway_costs_what_it_adds() -> None:
+def test_recomputing_inside_a_loop_that_runs_anyway_costs_the_added_arithmetic() -> None:
     values = [
         value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT),
         pointwise("a", "x"),
@@ -69,14 +69,14 @@ def test_what_is_recomputed_inside_a_loop_that_runs_anyway_costs_what_it_adds() 
         pointwise("g", "t", "a", role=Role.BACKWARD),
     ]
     graph = joint(values, ["y"], ["g"])  # type: ignore[arg-type]  # values, all of them
-    saved, again = foreseen(graph, {"a"}), foreseen(graph, set())
-    # SavedTensor, `a` is written by the forward; computed again it is two operations over three buffers.
-    assert sum(saved.forward_times.values()) - sum(again.forward_times.values()) == 1.0
-    assert sum(again.backward_times.values()) == sum(saved.backward_times.values()) == 3.0 + LAUNCH
+    saved, recomputed = forecast_on_device(graph, {"a"}), forecast_on_device(graph, set())
+    # Saved, `a` is written by the forward. Recomputed, it is two operations over three buffers.
+    assert sum(saved.forward_times.values()) - sum(recomputed.forward_times.values()) == 1.0
+    assert sum(recomputed.backward_times.values()) == sum(saved.backward_times.values()) == 3.0 + LAUNCH
 
 
-def test_times_are_told_by_kind_of_kernel() -> None:
-    found = foreseen(chain(2), {"f0", "f1"})
+def test_times_are_split_by_family_of_kernel() -> None:
+    found = forecast_on_device(chain(2), {"f0", "f1"})
     assert set(found.forward_times) == set(Family)
     # Two layers and the loss, all of them matmuls, a second each.
     assert found.forward_times[Family.MATMUL] == 3.0

@@ -12,11 +12,11 @@ from autockpt.passes.graph.order import traced_order
 from autockpt.passes.problem.plan import Lowering, Plan, Problem
 
 
-def live(asked: Problem, plan: Plan) -> list[tuple[str, int]]:
-    return [(moment.operation, moment.live_bytes) for moment in forecast(asked, plan).timeline]
+def live(posed: Problem, plan: Plan) -> list[tuple[str, int]]:
+    return [(moment.operation, moment.live_bytes) for moment in forecast(posed, plan).timeline]
 
 
-def test_keeping_everything_peaks_where_the_first_gradient_is_made() -> None:
+def test_saving_everything_peaks_where_the_first_gradient_is_computed() -> None:
     graph = chain(3)
     plan = schedule(graph, {"f0", "f1", "f2"}, traced_order(graph))
     # x, then f0 f1 f2 one by one; in the backward the loss and its tangent, a byte each, are there too.
@@ -39,7 +39,7 @@ def test_recomputing_everything_at_once_saves_nothing() -> None:
     assert dropped.recompute_seconds == 3.0
 
 
-def test_a_value_named_twice_is_freed_in_between() -> None:
+def test_a_value_recomputed_twice_is_freed_in_between() -> None:
     graph = chain(3)
     held = Plan(frozenset({"f0"}), ("f1", "f2", "b2", "b1", "b0"))
     twice = Plan(frozenset({"f0"}), ("f1", "f2", "b2", "f1", "b1", "b0"))
@@ -74,7 +74,7 @@ def test_the_peak_is_explained_to_the_byte() -> None:
     assert shown.filled_by()[Content.SAVED] >= UNIT
 
 
-def test_gradients_stay_until_the_end() -> None:
+def test_gradients_live_until_the_end() -> None:
     graph = chain(2)
     graph = joint(graph.values, graph.forward_outputs, ["b1", "b0"])
     plan = schedule(graph, {"f0", "f1"}, traced_order(graph))
@@ -123,7 +123,7 @@ def test_a_loop_writes_in_place_over_an_input_that_dies_there() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(saved=st.sets(st.sampled_from(["f0", "f1", "f2", "f3", "f4"])))
-def test_live_bytes_never_fall_below_what_is_given(saved: set[str]) -> None:
+def test_live_bytes_never_fall_below_the_graph_inputs(saved: set[str]) -> None:
     graph = chain(5)
     for lowering in Lowering:
         shown = forecast(problem(graph, lowering=lowering), schedule(graph, saved, traced_order(graph)))

@@ -18,27 +18,27 @@ from autockpt.passes.problem.plan import Budget, Plan, Problem, Setup
 from autockpt.passes.problem.schedule import plans_saving
 
 
-def adds_up(asked: Problem, plan: Plan) -> None:
-    simulator = Simulator(asked)
+def adds_up(posed: Problem, plan: Plan) -> None:
+    simulator = Simulator(posed)
     timeline = build_timeline(simulator, plan)
     expected = [live for replayed in simulator.passes(plan) for live in replayed.live_bytes()]
     assert [sum(live.values()) for live in timeline.live()] == expected
     assert sum(launch.seconds for launch in timeline.launches) == pytest.approx(simulator.step_seconds(plan))
 
 
-def test_the_blocks_of_every_launch_add_up_to_the_forecast_of_random_plans(seeds: range) -> None:
+def test_the_allocations_of_every_launch_add_up_to_the_forecast_of_random_plans(seeds: range) -> None:
     for seed in seeds:
-        asked = random_problem(seed)
-        for saved in ((), asked.graph.backward_reads):
-            for plan in plans_saving(asked, saved):
-                adds_up(asked, plan)
+        posed = random_problem(seed)
+        for saved in ((), posed.graph.backward_reads):
+            for plan in plans_saving(posed, saved):
+                adds_up(posed, plan)
 
 
-def test_what_is_kept_is_one_block_through_both_passes() -> None:
+def test_a_saved_value_is_one_allocation_through_both_passes() -> None:
     graph = chain(2)
     plan = schedule(graph, {"f0"}, traced_order(graph))
     timeline = build_timeline(Simulator(problem(graph)), plan)
-    named = {block.name: block for block in timeline.allocations if block.nbytes}
+    named = {allocation.name: allocation for allocation in timeline.allocations if allocation.nbytes}
     # f0 f1 loss | f1 b1 b0
     assert [launch.operation for launch in timeline.launches] == ["f0", "f1", "loss", "f1", "b1", "b0"]
     assert [launch.recomputes for launch in timeline.launches] == [False, False, False, True, False, False]
