@@ -63,18 +63,20 @@ def effectful() -> JointGraph:
     [
         pytest.param(GRAPH, Plan(PLAN.saved, ("x", *PLAN.backward)), "`x` is a graph input", id="computes an input"),
         pytest.param(GRAPH, Plan(PLAN.saved, ("t", *PLAN.backward)), "`t` is a graph input", id="computes a tangent"),
-        pytest.param(GRAPH, Plan(PLAN.saved, PLAN.backward[::-1]), "before it is at hand", id="backwards"),
+        pytest.param(GRAPH, Plan(PLAN.saved, PLAN.backward[::-1]), "before it is available", id="backwards"),
         pytest.param(GRAPH, Plan(PLAN.saved, PLAN.backward[:-1]), "never computed", id="ends early"),
-        pytest.param(GRAPH, Plan(frozenset({"b2"}), PLAN.backward), "no forward value", id="keeps a gradient"),
+        pytest.param(GRAPH, Plan(frozenset({"b2"}), PLAN.backward), "not a forward value", id="saves a gradient"),
         pytest.param(GRAPH, Plan(PLAN.saved, (*PLAN.backward, "b0")), "runs twice", id="a gradient twice"),
-        pytest.param(GRAPH, Plan(PLAN.saved, ("f0", *PLAN.backward)), "`f0` is computed .* but not read", id="in vain"),
+        pytest.param(
+            GRAPH, Plan(PLAN.saved, ("f0", *PLAN.backward)), "`f0` is computed .* but not read", id="never read"
+        ),
         pytest.param(
             GRAPH, Plan(PLAN.saved, (*PLAN.backward, "f2")), "`f2` is computed .* but not read", id="too late"
         ),
         pytest.param(
             layers(4, f1=[Trait.RANDOM]),
             schedule(GRAPH, {"f2"}, traced_order(GRAPH)),
-            "`f1` is must_save but recomputed",
+            "`f1` is must-save but recomputed",
             id="draws again",
         ),
         pytest.param(
