@@ -1,7 +1,7 @@
 """From a joint graph to the plan that runs: choose it, write it, record it.
 
-`choose` is the one pipeline of `torch.compile`, `analyze`, `verify` and `bench`. Imports the rooms `inductor`, `machine`
-and `plans`.
+`choose` is the one pipeline of `torch.compile`, `analyze`, `verify` and `bench`. Imports `inductor`, `machine` and
+`plans`.
 """
 
 from autockpt.partition.breakdown import breakdown_json

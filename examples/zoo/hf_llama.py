@@ -1,4 +1,4 @@
-"""Llama as `transformers` writes it: rotary tables are computed in the step, and the scores of every token are saved."""
+"""Llama as `transformers` writes it: rotary tables computed in the step, the scores of every token saved."""
 
 from __future__ import annotations
 

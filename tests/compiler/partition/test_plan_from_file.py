@@ -296,23 +296,23 @@ def test_a_plan_that_was_tampered_with_is_refused_or_trains_as_if_it_had_not_bee
 
 
 @pytest.mark.inductor
-def test_a_plan_from_inductor_runs_under_inductor_and_is_held_to_the_lowered_peak(tmp_path: Path) -> None:
+def test_a_plan_from_inductor_runs_under_inductor_and_is_held_to_the_compiled_peak(tmp_path: Path) -> None:
     model, x = Deep(width=64, layers=4), torch.randn(256, 64)
     step = torch.compile(model, backend=Backend(0.0))
     expected = gradients(model, step, x)
     made = autockpt.decisions()[-1]
     made.plan.save(tmp_path / "plan.json")
     torch._dynamo.reset()
-    lowered = made.compiled_bytes
-    assert lowered is not None
-    budget = lowered + lowered // 100 + 2**16
+    compiled_bytes = made.compiled_bytes
+    assert compiled_bytes is not None
+    budget = compiled_bytes + compiled_bytes // 100 + 2**16
     got = gradients(model, torch.compile(model, backend=Backend(budget, plan=tmp_path / "plan.json")), x)
-    again = autockpt.decisions()[-1]
+    loaded = autockpt.decisions()[-1]
     assert same(got, expected)
-    assert (again.plan, again.compiled_bytes) == (made.plan, lowered)
+    assert (loaded.graph_plan, loaded.compiled_bytes) == (made.graph_plan, compiled_bytes)
     torch._dynamo.reset()
-    with pytest.raises(BudgetError, match=f"the plan needs .*{lowered} bytes"):
-        torch.compile(model, backend=Backend(lowered, plan=tmp_path / "plan.json"))(x)
+    with pytest.raises(BudgetError, match=f"the plan needs .*{compiled_bytes} bytes"):
+        torch.compile(model, backend=Backend(compiled_bytes, plan=tmp_path / "plan.json"))(x)
 
 
 CACHED = """

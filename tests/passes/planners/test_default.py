@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from oracle import optima, sample_budgets
 from random_instances import sketch
 
-from autockpt.passes.graph.order import leaves_first
+from autockpt.passes.graph.order import leaves_first, traced_order
 from autockpt.passes.instances.from_graph import instance_of
 from autockpt.passes.planners.frontier import PLANNERS, Frontier
 from autockpt.passes.planners.generators import Exact
@@ -22,7 +22,8 @@ WITHOUT_EXACT = tuple(generator for generator in PLANNERS["auto"] if generator i
 
 
 class Posed:
-    """A random joint graph, five telling budgets and the optimum of each."""
+    """A random joint graph and five budgets, with the optimum of each: in the planners' order of the backward, and in
+    the better of its two orders."""
 
     def __init__(self, seed: int) -> None:
         self.problem: Problem = sketch(seed).problem
@@ -31,24 +32,26 @@ class Posed:
         here = sample_budgets(self.instance)
         self.budgets = [budget + given for budget in here]
         self.optima = optima(self.instance, here)
+        traced, _ = instance_of(self.problem, traced_order(self.problem.graph))
+        self.least = [min(pair) for pair in zip(self.optima, optima(traced, here), strict=True)]
         self.step = sum(self.problem.seconds.values())
 
 
 def test_the_default_planner_is_optimal_on_small_graphs_and_never_without_a_plan(seeds: range) -> None:
-    """Equal to brute force, where the exact search applies."""
-    gaps = []
+    """No slower than brute force in the planners' order; some plans that save everything win by the traced order."""
+    checked = 0
     for seed in seeds:
         posed = Posed(seed)
         frontier = Frontier(posed.problem)
-        for budget, optimum in zip(posed.budgets, posed.optima, strict=True):
+        for budget, optimum, least in zip(posed.budgets, posed.optima, posed.least, strict=True):
             found = frontier.within(budget)
-            assert (found is not None) == isfinite(optimum)
+            assert (found is not None) or not isfinite(optimum)
             if found is not None:
                 verify(posed.problem, found.plan)
                 assert frontier.simulator.peak_bytes(found.plan) <= budget
-                gaps.append((found.recompute_seconds - optimum) / (posed.step + optimum))
-    assert min(gaps) > -1e-9
-    assert max(gaps) <= 1e-9
+                assert least - 1e-9 <= found.recompute_seconds <= optimum + 1e-9
+                checked += 1
+    assert checked
 
 
 def test_without_the_exact_search_it_is_still_near(seeds: range) -> None:
@@ -57,14 +60,14 @@ def test_without_the_exact_search_it_is_still_near(seeds: range) -> None:
     for seed in seeds:
         posed = Posed(seed)
         frontier = Frontier(posed.problem, WITHOUT_EXACT)
-        for budget, optimum in zip(posed.budgets, posed.optima, strict=True):
+        for budget, optimum, least in zip(posed.budgets, posed.optima, posed.least, strict=True):
             found = frontier.within(budget)
             posed_budgets += isfinite(optimum)
             missed += isfinite(optimum) and found is None
             if found is not None:
                 assert frontier.simulator.peak_bytes(found.plan) <= budget
-                gaps.append((found.recompute_seconds - optimum) / (posed.step + optimum))
-    assert min(gaps) > -1e-9
+                assert found.recompute_seconds >= least - 1e-9
+                gaps.append((found.recompute_seconds - least) / (posed.step + least))
     assert sum(gaps) / len(gaps) < 0.03
     assert missed <= 0.1 * posed_budgets
 
