@@ -75,7 +75,11 @@ class Cuts:
         return best
 
     def lowest(self) -> Candidate:
-        return min((self.space.evaluator.saving(cut.saved, CUT) for cut in self.space.hull.cuts), key=by_peak)
+        return min(self.candidates(), key=by_peak)
+
+    def candidates(self) -> list[Candidate]:
+        """All cuts, evaluated."""
+        return [self.space.evaluator.saving(cut.saved, CUT) for cut in self.space.hull.cuts]
 
 
 @dataclass(frozen=True)

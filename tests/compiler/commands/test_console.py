@@ -78,9 +78,14 @@ def test_an_interrupt_leaves_no_process(
             time.sleep(0.02)
         os.kill(os.getpid(), signal.SIGINT)
 
-    threading.Thread(target=interrupt, daemon=True).start()
-    with pytest.raises(KeyboardInterrupt), Children() as children:
-        children.run("model", ["verify"], lambda _: None)
+    # A shell that starts tests in the background has them ignore Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Thread(target=interrupt, daemon=True).start()
+        with pytest.raises(KeyboardInterrupt), Children() as children:
+            children.run("model", ["verify"], lambda _: None)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert all(_is_gone(int(pid)) for pid in file.read_text().split())
 
 
