@@ -75,7 +75,7 @@ def _facts(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     seconds = f"{format_seconds(report['step_seconds'])}, {report['overhead']:.1%} over the fastest plan"
     yield "step", f"{seconds} ({format_seconds(report['fastest_seconds'])})"
     if (gap := _gap(report)) is not None:
-        yield "gap", f"no plan can be faster by more than {gap:.1%} of the step"
+        yield "gap", f"at most {gap:.1%} of the step above the bound for any plan"
     memory = {name: size for name, size in report["memory"].items() if size}
     if report["optimizer"] and "optimizer" in memory:
         memory[f"{report['optimizer']['name']} state"] = memory.pop("optimizer")

@@ -16,7 +16,7 @@ function chooseGraph(number) {
 function graphWords(graph) {
   const recompute = graph.recompute_seconds > 0 ? `, ${duration(graph.recompute_seconds)} of it recomputation` : "";
   const gap = graph.gap.every_plan_gap_of_step;
-  const bound = Number.isFinite(gap) ? ` No plan within the budget can be faster by more than ${percent(gap)} of the step.` : "";
+  const bound = Number.isFinite(gap) ? ` Its step is at most ${percent(gap)} above the bound for any plan within the budget.` : "";
   const launches = count(graph.timeline.launches.length, "launch", "launches");
   return `${launches}, ${duration(graph.step_seconds)}${recompute}; ${size(graph.saved_bytes)} saved.${bound}`;
 }
