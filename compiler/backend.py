@@ -15,7 +15,7 @@ from torch._inductor.compile_fx import compile_fx
 
 from autockpt.budget import resolve_budget
 from autockpt.cost_models import DeviceProfile, load_profile
-from autockpt.inductor import InnerCompile, PartitionFn, precision_patches, why_no_dry_run
+from autockpt.inductor import InnerCompile, PartitionFn, interpret, precision_patches, why_no_dry_run
 from autockpt.machine import cache_folder, find_profile, with_tf32
 from autockpt.options import Options
 from autockpt.partition import Partitioner, Request, free_with
@@ -111,14 +111,6 @@ def _request(example_inputs: Sequence[Any], options: Options) -> Request:
 
 def _lower_eager(gm: fx.GraphModule, example_inputs: Sequence[Any], partition_fn: PartitionFn) -> Compiled:
     """The two planned modules, interpreted operator by operator."""
-
-    def interpret(module: fx.GraphModule, _: Sequence[Any]) -> Compiled:
-        def run(args: list[Any]) -> Any:
-            return fx.Interpreter(module).boxed_run(args)
-
-        run._boxed_call = True  # type: ignore[attr-defined]  # tells AOTAutograd that args may be freed
-        return run
-
     lower = aot_autograd(fw_compiler=interpret, bw_compiler=interpret, partition_fn=partition_fn)
     compiled: Compiled = lower(gm, list(example_inputs))
     return compiled

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from autockpt.inductor.aot import Modules, trace_artifact
-    from autockpt.inductor.capture import GraphBreak, PartitionFn, capture_joints, trace
+    from autockpt.inductor.capture import GraphBreak, PartitionFn, capture_joints, interpret, trace
     from autockpt.inductor.codegen import why_no_dry_run
     from autockpt.inductor.dry_run import DryRun
     from autockpt.inductor.fake_cuda import TracedDevice, fake_cuda_device
@@ -50,6 +50,7 @@ __all__ = [
     "gpu_properties",
     "inductor_modes",
     "inductor_options",
+    "interpret",
     "plain_inductor",
     "precision_patches",
     "reset_dynamo",
@@ -61,7 +62,7 @@ __all__ = [
 
 _NAMES = {
     "aot": "Modules trace_artifact",
-    "capture": "GraphBreak PartitionFn capture_joints trace",
+    "capture": "GraphBreak PartitionFn capture_joints interpret trace",
     "codegen": "why_no_dry_run",
     "dry_run": "DryRun",
     "fake_cuda": "TracedDevice fake_cuda_device",

@@ -74,7 +74,7 @@ def capture_joints(model: Callable[..., Any], inputs: Sequence[Any]) -> list[Joi
     def backend(gm: fx.GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
         patches = {"custom_partitioner_fn": PartitionFn(partition, None, gm, len(examples))}
         with functorch_config.patch(enable_autograd_cache=False):
-            compiled = compile_fx(gm, list(examples), inner_compile=_interpret, config_patches=patches)
+            compiled = compile_fx(gm, list(examples), inner_compile=interpret, config_patches=patches)
         return cast(Callable[..., Any], compiled)
 
     torch.compile(model, backend=backend)(*inputs)
@@ -131,7 +131,9 @@ def _without_gradient(*_: Any, **__: Any) -> Any:
     raise _Visited
 
 
-def _interpret(gm: fx.GraphModule, _: Sequence[Any], **__: Any) -> Any:
+def interpret(gm: fx.GraphModule, _: Sequence[Any], **__: Any) -> Any:
+    """Run a module operator by operator, in the place of a compiler."""
+
     def run(args: list[Any]) -> Any:
         return fx.Interpreter(gm).boxed_run(args)
 
