@@ -1,11 +1,12 @@
-"""One module for each command of `autockpt`, each with `add_arguments(parser)`, which sets the function that runs it.
+"""One module for each command of `autockpt`, each with its click command as `command`.
 
-`autockpt.cli` imports only the module of the command that was typed. What a command needs beyond argparse is imported
+`autockpt.cli` imports only the module of the command that was typed. What a command needs beyond click is imported
 inside its functions, so that `--help` and a mistyped argument are answered without loading torch.
 """
 
-from autockpt.commands.bench import BENCHES
+from autockpt.commands.click_commands import LazyGroup, usage_line
 
 __all__ = [
-    "BENCHES",
+    "LazyGroup",
+    "usage_line",
 ]

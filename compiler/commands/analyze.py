@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from autockpt.commands.arguments import add_settings, budget
+import click
+
+from autockpt.commands.arguments import BUDGET, OUTPUT, Arguments, settings_option, target_argument
+from autockpt.commands.click_commands import Command
 from autockpt.commands.console import progress_line, stdout_console
 from autockpt.units import Progress
 
@@ -20,41 +22,39 @@ _QUICK_SECONDS = 12.0
 """Without `--what-if`, its rows are made where the analysis itself took less: each takes about as long."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Plans a training step on tensors without memory, for a device that need not be present. "
-        "Exit code 0: it fits; 3: it does not; 2: wrong use."
-    )
-    parser.add_argument("target", metavar="SCRIPT.py:FACTORY", help="a function that returns a model and its inputs")
-    add_settings(parser)
-    parser.add_argument("--device", help="a profile's name or path (`autockpt devices`); default: this machine")
-    parser.add_argument("--budget", type=budget, help="as memory_budget; default: the device's memory, less 8 %%")
-    parser.add_argument("--optimizer", metavar="NAME", help="count its state too: adamw, sgd, momentum, ...")
-    parser.add_argument("--plan", metavar="FILE", help="forecast this plan instead of making one")
-    parser.add_argument(
-        "--lower", action="store_true", help="compile the step too, and count what the generated code allocates"
-    )
-    parser.add_argument("--max-batch", action="store_true", help="find the largest batch that fits")
-    parser.add_argument(
-        "--what-if",
-        action=argparse.BooleanOptionalAction,
-        help=f"batch and sequence doubled and halved (default: where an analysis takes under {_QUICK_SECONDS:g} s)",
-    )
-    parser.add_argument("--html", metavar="FILE", help="write a page that opens in any browser, without a network")
-    parser.add_argument("--json", metavar="FILE", help="write the whole report as JSON; - prints that instead of text")
-    parser.add_argument("--trace", metavar="FILE", help="write a trace with memory counters for Perfetto")
-    parser.add_argument("--snapshot", metavar="FILE", help="write a snapshot for torch's memory_viz")
-    parser.add_argument("--save-plan", metavar="FILE", help='write the plan, for options={"plan": FILE}')
-    parser.set_defaults(run=_run)
+@click.command(cls=Command)
+@target_argument
+@settings_option
+@click.option("--device", help="A profile's name or path (`autockpt devices`); default: this machine.")
+@click.option("--budget", type=BUDGET, help="As memory_budget; default: the device's memory, less 8 %.")
+@click.option("--optimizer", metavar="NAME", help="Count its state too: adamw, sgd, momentum, ...")
+@click.option("--plan", metavar="FILE", help="Forecast this plan instead of making one.")
+@click.option("--lower", is_flag=True, help="Compile the step too, and count what the generated code allocates.")
+@click.option("--max-batch", is_flag=True, help="Find the largest batch that fits.")
+@click.option(
+    "--what-if/--no-what-if",
+    default=None,
+    help=f"Batch and sequence doubled and halved (default: where an analysis takes under {_QUICK_SECONDS:g} s).",
+)
+@click.option("--html", type=OUTPUT, metavar="FILE", help="Write a page that opens in any browser, without a network.")
+@click.option("--json", type=OUTPUT, metavar="FILE", help="Write the whole report as JSON; - prints that, not text.")
+@click.option("--trace", type=OUTPUT, metavar="FILE", help="Write a trace with memory counters for Perfetto.")
+@click.option("--snapshot", type=OUTPUT, metavar="FILE", help="Write a snapshot for torch's memory_viz.")
+@click.option("--save-plan", type=OUTPUT, metavar="FILE", help='Write the plan, for options={"plan": FILE}.')
+def command(**values: Any) -> int:
+    """Plan a training step on tensors without memory, for a device that need not be present.
+
+    FACTORY is a function in SCRIPT.py that returns a model and its inputs.
+
+    Exit code 0: it fits; 3: it does not; 2: wrong use.
+    """
+    return _run(Arguments(**values))
 
 
-def _run(parsed: argparse.Namespace) -> int:
-    from autockpt.render import check_page, check_writable
-
-    for path in (*(getattr(parsed, kind) for kind in _FILES), parsed.save_plan):
-        if path and path != "-":
-            check_writable(path)
+def _run(parsed: Arguments) -> int:
     if parsed.html:
+        from autockpt.render import check_page
+
         check_page()
     with progress_line() as progress:
         analysis = _analyze(parsed, progress)
@@ -62,7 +62,7 @@ def _run(parsed: argparse.Namespace) -> int:
     return FITS if analysis.fits else DOES_NOT_FIT
 
 
-def _analyze(parsed: argparse.Namespace, progress: Progress) -> Analysis:
+def _analyze(parsed: Arguments, progress: Progress) -> Analysis:
     from autockpt.analysis import (
         AnalysisRequest,
         LargestBatch,
@@ -105,7 +105,7 @@ def _analyze(parsed: argparse.Namespace, progress: Progress) -> Analysis:
     return analysis
 
 
-def _write(parsed: argparse.Namespace, analysis: Analysis) -> None:
+def _write(parsed: Arguments, analysis: Analysis) -> None:
     from autockpt.render import analysis_text, save_as
 
     for kind, ending in _FILES.items():

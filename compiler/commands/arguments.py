@@ -1,70 +1,102 @@
-"""Types and arguments of the command line that several commands share. Imports nothing heavy."""
+"""Arguments and options that several commands share, and their types."""
 
 from __future__ import annotations
 
-import argparse
-import ast
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from autockpt.commands.values import (
+    budget,
+    defined_names,
+    fraction,
+    output,
+    positive,
+    seconds,
+    setting,
+    target,
+    targets,
+)
+
+Arguments = SimpleNamespace
+"""What was typed, by the names of the options."""
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def positive(text: str) -> int:
-    """A whole number from 1 on: of steps, models at a time, and the like."""
-    try:
-        number = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than 1")
-    return number
+class ParsedText(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in new releases of click only
+    """A type of values that a function parses; defaults, which are no text, pass as they are."""
 
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        self.name = name
+        self.parse = parse
 
-def fraction(text: str) -> float:
-    """A number from 0.0 to 1.0: a budget between minimum peak and fastest plan, or one of torch's."""
-    try:
-        number = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
-    if not 0.0 <= number <= 1.0:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0.0 and 1.0")
-    return number
-
-
-def budget(text: str) -> int | float | str:
-    """A memory budget: bytes, a fraction, a size, a percentage or `auto`, as the option `memory_budget` takes it."""
-    from autockpt.budget import check_budget
-
-    value: int | float | str = text
-    for convert in (int, float):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
         try:
-            value = convert(text)
-            break
-        except ValueError:
-            continue
-    try:
-        check_budget(value)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} {error}") from None
-    return value
+            return self.parse(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
-def setting(text: str) -> tuple[str, Any]:
-    """`NAME=VALUE`; the value is read as a Python literal where it is one, and as text where it is not."""
-    name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier():
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    try:
-        return name, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return name, value
+class _Target(Value):
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        script, colon, _ = incomplete.rpartition(":")
+        if not colon:
+            return [CompletionItem(incomplete, type="file")]
+        names = sorted(defined_names(Path(script)) - {"*"}) if Path(script).is_file() else []
+        return [CompletionItem(f"{script}:{name}") for name in names if f"{script}:{name}".startswith(incomplete)]
 
 
-def add_settings(parser: argparse.ArgumentParser) -> None:
-    """`--set batch=32 seq=4096`: arguments for the factory, parsed into (name, value) pairs."""
-    parser.add_argument(
-        "--set",
-        nargs="+",
-        type=setting,
-        default=[],
-        metavar="NAME=VALUE",
-        help="arguments of the factory, such as batch=32 seq=4096",
+COUNT = ParsedText("count", positive)
+FRACTION = ParsedText("fraction", fraction)
+SECONDS = ParsedText("seconds", seconds)
+BUDGET = ParsedText("budget", budget)
+OUTPUT = ParsedText("file", output)
+TARGET = _Target("target", target)
+
+
+def target_argument(function: F) -> F:
+    """The model of a command: `SCRIPT.py:FACTORY`, where FACTORY returns a model and its inputs."""
+    return click.argument("target", metavar="SCRIPT.py:FACTORY", type=TARGET)(function)
+
+
+def targets_argument(required: bool = True) -> Callable[[F], F]:
+    """Models, or `@FILE` with one a line."""
+
+    def flat(_: click.Context, __: click.Parameter, lists: tuple[list[str], ...]) -> tuple[str, ...]:
+        return tuple(one for some in lists for one in some)
+
+    return click.argument(
+        "targets",
+        metavar="SCRIPT.py:FACTORY...",
+        nargs=-1,
+        required=required,
+        type=_Target("targets", targets),
+        callback=flat,
     )
+
+
+def settings_option(function: F) -> F:
+    """`--set batch=32 seq=4096`: arguments for the factory, parsed into (name, value) pairs."""
+    return click.option(
+        "--set",
+        multiple=True,
+        type=ParsedText("setting", setting),
+        metavar="NAME=VALUE...",
+        help="Arguments of the factory, such as batch=32 seq=4096.",
+    )(function)
+
+
+def json_option(function: F) -> F:
+    return click.option("--json", type=OUTPUT, metavar="FILE", help="Write everything measured to this file too.")(
+        function
+    )
+
+
+def markdown_option(function: F) -> F:
+    return click.option("--markdown", type=OUTPUT, metavar="FILE", help="Write the tables to this file too.")(function)

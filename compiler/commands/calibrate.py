@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import click
+
+from autockpt.commands.arguments import Arguments
 from autockpt.commands.console import print_lines, progress_line, stdout_console
 
 if TYPE_CHECKING:
@@ -19,20 +21,22 @@ if TYPE_CHECKING:
 _INTERRUPTED = 130
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "The profile is written where autockpt finds it on this machine from then on; `autockpt devices` lists it. "
-        "Best run on an otherwise idle machine."
-    )
-    parser.add_argument("--device", metavar="cpu|cuda:0", help="what to time (default: cuda:0 where there is one)")
-    parser.add_argument("--quick", action="store_true", help="fewer kernels and shorter readings: about a minute")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the profile there instead")
-    parser.add_argument("--plot", metavar="FILE", help="measured against fitted (default: beside the profile)")
-    parser.add_argument("--json", action="store_true", help="print every measurement as JSON instead of a table")
-    parser.set_defaults(run=_run)
+@click.command()
+@click.option("--device", metavar="cpu|cuda:0", help="What to time (default: cuda:0 where there is one).")
+@click.option("--quick", is_flag=True, help="Fewer kernels and shorter readings: about a minute.")
+@click.option("-o", "--output", metavar="FILE", help="Write the profile there instead.")
+@click.option("--plot", metavar="FILE", help="Measured against fitted (default: beside the profile).")
+@click.option("--json", is_flag=True, help="Print every measurement as JSON instead of a table.")
+def command(**values: Any) -> int:
+    """Time this machine's kernels and fit a device profile to them.
+
+    The profile is written where autockpt finds it on this machine from then on; `autockpt devices` lists it. Best run
+    on an otherwise idle machine.
+    """
+    return _run(Arguments(**values))
 
 
-def _run(parsed: argparse.Namespace) -> int:
+def _run(parsed: Arguments) -> int:
     from autockpt.errors import AutockptError
     from autockpt.machine import calibrated_path, save_profile
     from autockpt.render import check_plot

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import click
 
 from autockpt.commands.console import stdout_console
 from autockpt.units import format_size
@@ -35,9 +36,19 @@ class Listed:
         }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.set_defaults(run=_run)
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def command(as_json: bool) -> int:
+    """List device profiles, and which of them is used here."""
+    listed, broken = list_devices()
+    if as_json:
+        print(json.dumps([one.as_json() for one in listed], indent=1))
+    else:
+        stdout_console(120).print(_table(listed))
+        print("* is used on this machine where no `device` is named")
+    if broken:
+        print(f"autockpt: {broken}", file=sys.stderr)
+    return 0
 
 
 def list_devices() -> tuple[list[Listed], str]:
@@ -57,18 +68,6 @@ def list_devices() -> tuple[list[Listed], str]:
     for name in shipped_profiles():
         listed.append(Listed(load_profile(name), None, default=name == default and not (listed and listed[0].path)))
     return listed, broken
-
-
-def _run(parsed: argparse.Namespace) -> int:
-    listed, broken = list_devices()
-    if parsed.json:
-        print(json.dumps([one.as_json() for one in listed], indent=1))
-    else:
-        stdout_console(120).print(_table(listed))
-        print("* is used on this machine where no `device` is named")
-    if broken:
-        print(f"autockpt: {broken}", file=sys.stderr)
-    return 0
 
 
 def _table(listed: list[Listed]) -> Table:

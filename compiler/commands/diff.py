@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
+
+import click
 
 from autockpt.commands.console import stdout_console
 from autockpt.units import format_size
@@ -31,20 +32,20 @@ _ROWS: dict[str, Callable[[GraphPlan], str]] = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Exit code 0 where both hold the same plans, 1 where not, 2 where a file is no plan."
-    parser.add_argument("one", metavar="A", help="a plan that `plan.save` wrote")
-    parser.add_argument("other", metavar="B", help="another")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
-    parser.set_defaults(run=_run)
+@click.command()
+@click.argument("one", metavar="A")
+@click.argument("other", metavar="B")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+def command(one: str, other: str, as_json: bool) -> int:
+    """Show what two saved plans do differently: files that `plan.save` or `analyze --save-plan` wrote.
 
-
-def _run(parsed: argparse.Namespace) -> int:
+    Exit code 0 where both hold the same plans, 1 where not, 2 where a file is no plan.
+    """
     from autockpt.plans import PlanFile, compare, diff_json
 
-    names = (parsed.one, parsed.other) if parsed.one != parsed.other else ("A", "B")
-    graphs = compare(PlanFile.load(parsed.one), PlanFile.load(parsed.other), names)
-    if parsed.json:
+    names = (one, other) if one != other else ("A", "B")
+    graphs = compare(PlanFile.load(one), PlanFile.load(other), names)
+    if as_json:
         print(json.dumps(diff_json(graphs), indent=1))
     else:
         console = stdout_console(120)

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autockpt.commands.arguments import add_settings, budget, positive
+import click
+
+from autockpt.commands.arguments import (
+    BUDGET,
+    COUNT,
+    Arguments,
+    json_option,
+    markdown_option,
+    settings_option,
+    targets_argument,
+)
+from autockpt.commands.click_commands import Command
 from autockpt.commands.console import Children, print_lines, progress_line, stdout_console
 from autockpt.units import Progress
 
@@ -19,33 +29,38 @@ if TYPE_CHECKING:
 _BUDGETS = (0.0, 0.3, 0.6, 1.0)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.fromfile_prefix_chars = "@"
-    parser.description = (
-        "Compares each budget with the forecast, compiled and measured peak, and gradients with plain Inductor's. "
-        "Exit code 1 where a measured peak is over its budget, a gradient differs by more than the tolerance, or a "
-        "tenth of a budget is left unused without a reason."
-    )
-    parser.add_argument(
-        "targets", nargs="+", metavar="SCRIPT.py:FACTORY", help="models to verify, or @FILE with one of them a line"
-    )
-    parser.add_argument("--budget", nargs="+", type=budget, default=_BUDGETS, help="budgets (default 0.0 0.3 0.6 1.0)")
-    add_settings(parser)
-    parser.add_argument(
-        "--device", help="move model and inputs there, such as cuda (default: where the factory puts them)"
-    )
-    parser.add_argument("--steps", type=positive, help="instead: so many budgets, evenly from 0.0 to 1.0")
-    parser.add_argument("--jobs", type=positive, default=1, help="models at a time, a process each (default 1)")
-    parser.add_argument("--details", action="store_true", help="what is live at each peak, with source lines")
-    parser.add_argument("--json", metavar="FILE", help="write the verdicts to this file too")
-    parser.add_argument("--markdown", metavar="FILE", help="write the table to this file too")
-    parser.set_defaults(run=_run)
+@click.command(cls=Command)
+@targets_argument()
+@click.option(
+    "--budget",
+    multiple=True,
+    type=BUDGET,
+    metavar="BUDGET...",
+    help="Budgets, as memory_budget (default: 0.0 0.3 0.6 1.0).",
+)
+@click.option("--steps", type=COUNT, help="Instead: so many budgets, evenly from 0.0 to 1.0.")
+@settings_option
+@click.option("--device", help="Move model and inputs there, such as cuda (default: where the factory puts them).")
+@click.option("--jobs", type=COUNT, default=1, show_default=True, help="Models at a time, a process each.")
+@click.option("--details", is_flag=True, help="What is live at each peak, with source lines.")
+@json_option
+@markdown_option
+def command(**values: Any) -> int:
+    """Run one real step at each budget and check every promise.
+
+    FACTORY is a function in SCRIPT.py that returns a model and its inputs; @FILE stands for targets, one a line.
+    Compares each budget with the forecast, compiled and measured peak, and gradients with plain Inductor's.
+
+    Exit code 1 where a measured peak is over its budget, a gradient differs by more than the tolerance, or a tenth of a
+    budget is left unused without a reason.
+    """
+    return _run(Arguments(**values))
 
 
-def _run(parsed: argparse.Namespace) -> int:
+def _run(parsed: Arguments) -> int:
     from autockpt.measure import falling_peaks, verify_markdown, verify_summary, verify_table
 
-    budgets = _evenly(parsed.steps) if parsed.steps else parsed.budget
+    budgets = _evenly(parsed.steps) if parsed.steps else parsed.budget or _BUDGETS
     with progress_line(log=True) as progress:
         verify = _in_process if len(parsed.targets) == 1 else _in_subprocesses
         pairs = verify(parsed, budgets, progress)
@@ -62,7 +77,7 @@ def _run(parsed: argparse.Namespace) -> int:
         rows = [verdict.as_json() | {"details": details} for verdict, details in pairs]
         Path(parsed.json).write_text(json.dumps(rows, indent=1) + "\n")
     if parsed.markdown:
-        what = f"--steps {parsed.steps}" if parsed.steps else f"--budget {' '.join(map(str, parsed.budget))}"
+        what = f"--steps {parsed.steps}" if parsed.steps else f"--budget {' '.join(map(str, budgets))}"
         Path(parsed.markdown).write_text(verify_markdown(what, verdicts, lines))
     return 1 if fallen or any(verdict.broken for verdict in verdicts) else 0
 
@@ -72,7 +87,7 @@ def _evenly(count: int) -> list[float]:
 
 
 def _in_process(
-    parsed: argparse.Namespace, budgets: Sequence[int | float | str], progress: Progress
+    parsed: Arguments, budgets: Sequence[int | float | str], progress: Progress
 ) -> list[tuple[Verdict, str]]:
     from autockpt.measure import verify_target
 
@@ -80,7 +95,7 @@ def _in_process(
 
 
 def _in_subprocesses(
-    parsed: argparse.Namespace, budgets: Sequence[int | float | str], progress: Progress
+    parsed: Arguments, budgets: Sequence[int | float | str], progress: Progress
 ) -> list[tuple[Verdict, str]]:
     """One process for each model: compiled code and memory that one leaves behind cannot change the next one."""
     from autockpt.errors import AutockptError

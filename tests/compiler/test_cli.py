@@ -38,25 +38,57 @@ def test_a_wrong_bench_target_is_one_sentence_and_exit_code_2(
 
 @pytest.mark.parametrize("arguments", [[], ["bnech"], ["bench"], ["bench", "a.py:b", "--steps", "many"]])
 def test_a_wrong_command_is_a_usage_error(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
-    with pytest.raises(SystemExit) as left:
-        main(arguments)
-    assert left.value.code == 2
-    assert "usage: autockpt" in capsys.readouterr().err
+    assert main(arguments) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert f"autockpt{' bench' if arguments[:1] == ['bench'] else ''}" in shown.err
+    assert arguments in ([], ["bench"]) or len(shown.err.splitlines()) == 1
 
 
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as left:
-        main(["--version"])
-    assert left.value.code == 0
+    assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"autockpt {autockpt.__version__}\n"
 
 
-@pytest.mark.parametrize("command", ["analyze", "calibrate", "verify", "bench", "devices", "diff"])
+BENCHES = ["bench budgets", "bench frontier", "bench overhead", "bench plan"]
+
+
+@pytest.mark.parametrize("command", ["analyze", "calibrate", "verify", "bench", *BENCHES, "devices", "diff"])
 def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str], command: str) -> None:
-    with pytest.raises(SystemExit) as left:
-        main([command, "--help"])
-    assert left.value.code == 0
-    assert capsys.readouterr().out.startswith(f"usage: autockpt {command}")
+    assert main([*command.split(), "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"Usage: autockpt {command} ")
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_a_mistyped_command_or_option_is_named_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "fronteir", "m.py:f"]) == 2
+    assert "no such command 'fronteir'" in (shown := capsys.readouterr().err)
+    assert "'frontier'" in shown
+    assert main(["verify", "--budgte", "0.5", "m.py:f"]) == 2
+    assert "no such option '--budgte'" in (shown := capsys.readouterr().err)
+    assert "'--budget'" in shown
+
+
+def completions(words: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> list[str]:
+    """What bash is told for these words, the last of which is not complete."""
+    monkeypatch.setenv("_AUTOCKPT_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split(" ")) - 1))
+    with pytest.raises(SystemExit):
+        main([])
+    return [line.partition(",")[2] for line in capfd.readouterr().out.split()]
+
+
+def test_a_shell_completes_commands_options_and_factories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "model.py"
+    script.write_text("def build():\n    pass\n\ndef big():\n    pass\n")
+    assert completions("autockpt an", monkeypatch, capfd) == ["analyze"]
+    assert completions("autockpt bench ", monkeypatch, capfd) == ["budgets", "frontier", "overhead", "plan"]
+    assert completions("autockpt analyze --max", monkeypatch, capfd) == ["--max-batch"]
+    assert completions(f"autockpt analyze {script}:b", monkeypatch, capfd) == [f"{script}:big", f"{script}:build"]
 
 
 _HEAVY = ("torch", "ortools", "rich", "plotly", "matplotlib", "autockpt.cost_models.calibration")
@@ -71,6 +103,7 @@ _HEAVY = ("torch", "ortools", "rich", "plotly", "matplotlib", "autockpt.cost_mod
         ),
         pytest.param("import autockpt.cli; autockpt.cli.main(['verify', '--help'])", id="autockpt verify --help"),
         pytest.param("import autockpt.cli; autockpt.cli.main(['bench', '--help'])", id="autockpt bench --help"),
+        pytest.param("import autockpt.cli; autockpt.cli.main(['verify', '--jobs', '0'])", id="a wrong value"),
     ],
 )
 def test_import_and_help_load_nothing_heavy(code: str) -> None:

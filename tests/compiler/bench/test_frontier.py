@@ -181,27 +181,30 @@ def test_what_cannot_run_is_a_row_with_its_reason(script: Path, monkeypatch: pyt
     ("arguments", "message"),
     [
         (["nowhere.py:net"], "is not SCRIPT.py:FACTORY"),
-        (["nowhere.py:net", "--plot", "frontier.doc"], "a plot is one of"),
+        (["{script}:net", "--plot", "frontier.doc"], "a plot is one of"),
     ],
 )
 def test_a_wrong_argument_is_one_sentence(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, script: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["bench", "frontier", *arguments]) == 2
+    assert main(["bench", "frontier", *(word.format(script=script) for word in arguments)]) == 2
     assert message in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_models_run_in_processes_of_their_own_and_say_why_they_did_not(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "frontier", "nowhere.py:one", "nowhere.py:two"]) == 1
+def test_models_run_in_processes_of_their_own_and_say_why_they_did_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "broken.py"
+    path.write_text("one = two = 1\nraise RuntimeError('no such data')\n")
+    assert main(["bench", "frontier", f"{path}:one", f"{path}:two"]) == 1
     shown = capsys.readouterr().out
-    assert "one: did not run: exit code 2: autockpt: 'nowhere.py:one' is not SCRIPT.py:FACTORY" in shown
-    assert "two: did not run: exit code 2: autockpt: 'nowhere.py:two' is not SCRIPT.py:FACTORY" in shown
+    for name in ("one", "two"):
+        assert f"{name}: did not run: exit code 2: autockpt: {path} does not run: RuntimeError: no such data" in shown
 
 
 @pytest.mark.parametrize("wrong", [["--budgets", "1.5"], ["--repeats", "0"], ["--budgets", "half"]])
 def test_a_wrong_number_is_a_usage_error(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["bench", "frontier", "models.py:net", *wrong])
+    assert main(["bench", "frontier", *wrong, "--", "models.py:net"]) == 2
     assert wrong[1] in capsys.readouterr().err
 
 

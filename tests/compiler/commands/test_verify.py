@@ -27,6 +27,8 @@ def test_a_model_that_does_not_run_is_one_row_of_several(
 
     monkeypatch.setattr(Children, "run", run)
     file = tmp_path / "verdicts.json"
+    (tmp_path / "models.py").write_text("good = broken = print")
+    monkeypatch.chdir(tmp_path)
     words = ["models.py:good", "models.py:broken", "--budget", "0.5", "--set", "dtype=bf16", "--jobs", "2"]
     assert main(["verify", *words, "--json", str(file)]) == 1
     assert commands == [["verify", "--budget", "0.5", "--set", "dtype='bf16'"]] * 2

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from autockpt.commands.arguments import fraction, positive
+import click
+
+from autockpt.commands.arguments import COUNT, FRACTION, Arguments, json_option, markdown_option, targets_argument
+from autockpt.commands.click_commands import Command
 from autockpt.commands.console import Children, print_lines, progress_line, stdout_console
 from autockpt.units import Progress
 
@@ -15,26 +17,31 @@ if TYPE_CHECKING:
     from autockpt.bench import MeasuredFrontier
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Peak and step time of plain Inductor, torch's activation_memory_budget and a checkpoint around every block, "
-        "and of autockpt at each of their peaks and at its minimum peak. Exit code 1 where autockpt exceeds a peak, "
-        "does not run, or has other gradients than plain Inductor."
-    )
-    parser.add_argument(
-        "targets", nargs="+", metavar="SCRIPT.py:FACTORY", help="models, or @FILE with one of them a line"
-    )
-    parser.add_argument("--budgets", nargs="*", type=fraction, help="torch's (default 0.8 0.5 0.2 0.1 0.0)")
-    parser.add_argument("--repeats", "--rounds", type=positive, default=15, help="timed steps of each (default 15)")
-    parser.add_argument(
-        "--plot", metavar="FILE|FOLDER", help="peak against time; a folder takes one .svg for each model"
-    )
-    parser.add_argument("--json", metavar="FILE", help="write everything measured to this file too")
-    parser.add_argument("--markdown", metavar="FILE", help="write the tables to this file too")
-    parser.set_defaults(run=_run)
+@click.command(cls=Command)
+@targets_argument()
+@click.option(
+    "--budgets",
+    multiple=True,
+    type=FRACTION,
+    metavar="FRACTION...",
+    help="torch's budgets (default: 0.8 0.5 0.2 0.1 0.0).",
+)
+@click.option("--repeats", "--rounds", type=COUNT, default=15, show_default=True, help="Timed steps of each.")
+@click.option("--plot", metavar="FILE|FOLDER", help="Peak against time; a folder takes one .svg for each model.")
+@json_option
+@markdown_option
+def command(**values: Any) -> int:
+    """Measure models beside what a user could do instead.
+
+    Peak and step time of plain Inductor, torch's activation_memory_budget and a checkpoint around every block, and of
+    autockpt at each of their peaks and at its minimum peak. @FILE stands for targets, one a line.
+
+    Exit code 1 where autockpt exceeds a peak, does not run, or has other gradients than plain Inductor.
+    """
+    return _run(Arguments(**values))
 
 
-def _run(parsed: argparse.Namespace) -> int:
+def _run(parsed: Arguments) -> int:
     from autockpt.bench import frontier_markdown, frontier_notes, frontier_series, frontier_summary, frontier_table
     from autockpt.render import save_plot
 
@@ -69,7 +76,7 @@ def _run(parsed: argparse.Namespace) -> int:
     return 1 if any(frontier.broken for frontier in frontiers) else 0
 
 
-def _plots(parsed: argparse.Namespace) -> dict[str, str]:
+def _plots(parsed: Arguments) -> dict[str, str]:
     """The file of each target's plot, checked before minutes of measuring."""
     if not parsed.plot:
         return {}
@@ -85,20 +92,18 @@ def _plots(parsed: argparse.Namespace) -> dict[str, str]:
     return files
 
 
-def _in_process(target: str, parsed: argparse.Namespace, progress: Progress) -> MeasuredFrontier:
+def _in_process(target: str, parsed: Arguments, progress: Progress) -> MeasuredFrontier:
     from autockpt.bench import FRONTIER_BUDGETS, bench_frontier
 
-    return bench_frontier(
-        target, FRONTIER_BUDGETS if parsed.budgets is None else parsed.budgets, parsed.repeats, progress
-    )
+    return bench_frontier(target, parsed.budgets or FRONTIER_BUDGETS, parsed.repeats, progress)
 
 
-def _in_subprocess(target: str, parsed: argparse.Namespace, progress: Progress) -> MeasuredFrontier:
+def _in_subprocess(target: str, parsed: Arguments, progress: Progress) -> MeasuredFrontier:
     from autockpt.bench import MeasuredFrontier
     from autockpt.errors import AutockptError
 
     options = ["--repeats", str(parsed.repeats)]
-    options += [] if parsed.budgets is None else ["--budgets", *map(str, parsed.budgets)]
+    options += ["--budgets", *map(str, parsed.budgets)] if parsed.budgets else []
     try:
         with Children() as children:
             (row,) = children.run(target, ["bench", "frontier", *options], progress)

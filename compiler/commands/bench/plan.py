@@ -5,13 +5,15 @@ Every value is checked before any work begins.
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from autockpt.commands.arguments import positive
+import click
+
+from autockpt.commands.arguments import COUNT, OUTPUT, SECONDS, TARGET, Arguments, targets_argument
+from autockpt.commands.click_commands import Command
 from autockpt.commands.console import print_lines, progress_line, stdout_console
 from autockpt.units import Progress
 
@@ -26,51 +28,39 @@ class JsonRow(Protocol):
 R = TypeVar("R", bound=JsonRow)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Without arguments: planning time over graph size, beside torch's own partitioner. "
-        "With models: the gap of their plans to what no plan can beat."
-    )
-    parser.add_argument(
-        "targets", nargs="*", metavar="SCRIPT.py:FACTORY", help="models whose gaps to print, or @FILE with one a line"
-    )
-    parser.add_argument(
-        "--budget",
-        nargs="+",
-        help="fractions between the minimum peak, 0.0, and the fastest plan's, 1.0 (default 0.1 0.3 0.5 0.7 0.9); "
-        "of an instance shares of its peak, or KB",
-    )
-    parser.add_argument(
-        "--ablate", action="store_true", help="of the models: what changes where a generator of plans is left out"
-    )
-    parser.add_argument(
-        "--instance", metavar="FILE", help="a published problem as JSON (format: autockpt.bench.instance_file)"
-    )
-    parser.add_argument("--baselines", metavar="SCRIPT.py:FACTORY", help="what others would save of this model")
-    parser.add_argument(
-        "--depth", metavar="SCRIPT.py:FACTORY", help="the minimum peak over depth; the factory takes `layers`"
-    )
-    parser.add_argument("--layers", nargs="+", type=positive, help="depths (default 8 to 128)")
-    parser.add_argument("--sizes", nargs="+", type=positive, help="nodes (default 1,000 to 50,000)")
-    parser.add_argument(
-        "--limit", type=_seconds, default=300.0, help="seconds after which torch is stopped (default 300)"
-    )
-    parser.add_argument("--json", metavar="FILE", help="write the rows to this file too; - prints them instead")
-    parser.set_defaults(run=_run)
+@click.command(cls=Command)
+@targets_argument(required=False)
+@click.option(
+    "--budget",
+    multiple=True,
+    metavar="BUDGET...",
+    help="Fractions between the minimum peak, 0.0, and the fastest plan's, 1.0 (default: 0.1 0.3 0.5 0.7 0.9); "
+    "of an instance shares of its peak, or KB.",
+)
+@click.option("--ablate", is_flag=True, help="Of the models: what changes where a generator of plans is left out.")
+@click.option("--instance", metavar="FILE", help="A published problem as JSON (format: autockpt.bench.instance_file).")
+@click.option("--baselines", type=TARGET, metavar="SCRIPT.py:FACTORY", help="What others would save of this model.")
+@click.option(
+    "--depth",
+    type=TARGET,
+    metavar="SCRIPT.py:FACTORY",
+    help="The minimum peak over depth; the factory takes `layers`.",
+)
+@click.option("--layers", multiple=True, type=COUNT, metavar="COUNT...", help="Depths (default: 8 to 128).")
+@click.option("--sizes", multiple=True, type=COUNT, metavar="COUNT...", help="Nodes (default: 1,000 to 50,000).")
+@click.option("--limit", type=SECONDS, default=300.0, show_default=True, help="Seconds after which torch is stopped.")
+@click.option("--json", type=OUTPUT, metavar="FILE", help="Write the rows to this file too; - prints them instead.")
+def command(**values: Any) -> int:
+    """Measure the planner alone, without running a model.
 
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds") from None
-    if not 0.0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number of seconds")
-    return seconds
+    Without targets: planning time over graph size, beside torch's own partitioner. With targets: the gap of their plans
+    to what no plan can beat. @FILE stands for targets, one a line.
+    """
+    return _run(Arguments(**values))
 
 
 def _fractions(texts: Sequence[str]) -> list[float]:
-    """Budgets of models. argparse cannot check them: of an instance they have another form."""
+    """Budgets of models. Not checked when they are read: of an instance they have another form."""
     from autockpt.errors import OptionError
 
     budgets = []
@@ -85,7 +75,7 @@ def _fractions(texts: Sequence[str]) -> list[float]:
     return budgets
 
 
-def _run(parsed: argparse.Namespace) -> int:
+def _run(parsed: Arguments) -> int:
     from autockpt.errors import OptionError
 
     chosen = [name for name in ("targets", "instance", "baselines", "depth") if getattr(parsed, name)]
@@ -98,7 +88,7 @@ def _run(parsed: argparse.Namespace) -> int:
     return run(parsed)
 
 
-def _gaps(parsed: argparse.Namespace) -> int:
+def _gaps(parsed: Arguments) -> int:
     from autockpt.bench import PLAN_BUDGETS, bench_gaps, gap_summary, gap_table
 
     budgets = _fractions(parsed.budget or ()) or PLAN_BUDGETS
@@ -107,7 +97,7 @@ def _gaps(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _ablation(parsed: argparse.Namespace) -> int:
+def _ablation(parsed: Arguments) -> int:
     from autockpt.bench import PLAN_BUDGETS, ablation_table, bench_ablation
 
     budgets = _fractions(parsed.budget or ()) or PLAN_BUDGETS
@@ -116,7 +106,7 @@ def _ablation(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _instance(parsed: argparse.Namespace) -> int:
+def _instance(parsed: Arguments) -> int:
     """Exit code 1 where a planner finds no plan for a budget."""
     from autockpt.bench import bench_instance, instance_notes, instance_table, load_instance, parse_budgets
 
@@ -128,7 +118,7 @@ def _instance(parsed: argparse.Namespace) -> int:
     return 1 if notes else 0
 
 
-def _baselines(parsed: argparse.Namespace) -> int:
+def _baselines(parsed: Arguments) -> int:
     """Exit code 1 where our plan within a baseline's peak is worse than the baseline."""
     from autockpt.bench import baseline_table, bench_baselines
 
@@ -137,7 +127,7 @@ def _baselines(parsed: argparse.Namespace) -> int:
     return 1 if any(row.behind for row in rows) else 0
 
 
-def _depth(parsed: argparse.Namespace) -> int:
+def _depth(parsed: Arguments) -> int:
     from autockpt.bench import DEPTHS, bench_depth, depth_table, exponent
 
     rows = _with_progress(lambda progress: list(bench_depth(parsed.depth, parsed.layers or DEPTHS, progress)))
@@ -146,7 +136,7 @@ def _depth(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _scale(parsed: argparse.Namespace) -> int:
+def _scale(parsed: Arguments) -> int:
     from autockpt.bench import SIZES, bench_scale, scale_table
 
     rows = _with_progress(lambda progress: bench_scale(progress, parsed.sizes or SIZES, parsed.limit))

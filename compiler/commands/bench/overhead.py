@@ -2,45 +2,54 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from autockpt.commands.arguments import fraction, positive
+import click
+
+from autockpt.commands.arguments import COUNT, FRACTION, Arguments, json_option, markdown_option, targets_argument
+from autockpt.commands.click_commands import Command
 from autockpt.commands.console import Children, print_lines, progress_line, stdout_console
 from autockpt.units import Progress
 
 if TYPE_CHECKING:
     from autockpt.bench import Overhead
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Step time of plans from the minimum peak to the fastest, relative to the plan that recomputes nothing: "
-        "predicted, measured, and how well their ranks agree. Exit code 1 where a model did not run."
-    )
-    parser.add_argument("targets", nargs="+", metavar="SCRIPT.py:FACTORY", help="models, or @FILE with one a line")
-    parser.add_argument(
-        "--plans", type=positive, default=10, help="budgets from the fastest plan to the minimum peak (default 10)"
-    )
-    parser.add_argument("--repeats", type=positive, default=15, help="timed steps of each (default 15)")
-    parser.add_argument(
-        "--show", nargs="+", type=fraction, default=[0.1, 0.4, 0.7], help="budgets in the table (default 0.1 0.4 0.7)"
-    )
-    parser.add_argument("--device", help="profile to predict with (default: the one of this machine)")
-    parser.add_argument(
-        "--cost",
-        choices=("profile", "measured"),
-        default="profile",
-        help='"profile", or "measured": operators timed one by one',
-    )
-    parser.add_argument("--json", metavar="FILE", help="write everything measured to this file too")
-    parser.add_argument("--markdown", metavar="FILE", help="write the table to this file too")
-    parser.set_defaults(run=_run)
+_SHOWN = (0.1, 0.4, 0.7)
 
 
-def _run(parsed: argparse.Namespace) -> int:
+@click.command(cls=Command)
+@targets_argument()
+@click.option(
+    "--plans", type=COUNT, default=10, show_default=True, help="Budgets from the fastest plan to the minimum peak."
+)
+@click.option("--repeats", type=COUNT, default=15, show_default=True, help="Timed steps of each.")
+@click.option(
+    "--show", multiple=True, type=FRACTION, metavar="FRACTION...", help="Budgets in the table (default: 0.1 0.4 0.7)."
+)
+@click.option("--device", help="Profile to predict with (default: the one of this machine).")
+@click.option(
+    "--cost",
+    type=click.Choice(("profile", "measured")),
+    default="profile",
+    show_default=True,
+    help="measured: operators timed one by one.",
+)
+@json_option
+@markdown_option
+def command(**values: Any) -> int:
+    """Compare the recomputation time that the cost model predicts with what real steps take.
+
+    Step time of plans from the minimum peak to the fastest, relative to the plan that recomputes nothing: predicted,
+    measured, and how well their ranks agree. @FILE stands for targets, one a line.
+
+    Exit code 1 where a model did not run.
+    """
+    return _run(Arguments(**{**values, "show": values["show"] or _SHOWN}))
+
+
+def _run(parsed: Arguments) -> int:
     from autockpt.bench import overhead_markdown, overhead_summary, overhead_table
 
     console = stdout_console(150)
@@ -60,14 +69,14 @@ def _run(parsed: argparse.Namespace) -> int:
     return 1 if any(overhead.failure for overhead in overheads) else 0
 
 
-def _in_process(target: str, parsed: argparse.Namespace, progress: Progress) -> Overhead:
+def _in_process(target: str, parsed: Arguments, progress: Progress) -> Overhead:
     from autockpt.bench import bench_overhead
 
     options = {"cost": parsed.cost} | ({"device": parsed.device} if parsed.device else {})
     return bench_overhead(target, parsed.plans, parsed.repeats, progress, **options)
 
 
-def _in_subprocess(target: str, parsed: argparse.Namespace, progress: Progress) -> Overhead:
+def _in_subprocess(target: str, parsed: Arguments, progress: Progress) -> Overhead:
     from autockpt.bench import Overhead
     from autockpt.errors import AutockptError
 

@@ -1,0 +1,22 @@
+"""`autockpt bench budgets | frontier | overhead | plan`: what is measured, and against what. A module for each."""
+
+from __future__ import annotations
+
+import click
+
+from autockpt.commands.click_commands import LazyGroup
+
+_BENCHES = {
+    "budgets": "Measured peak and step time at budgets from the minimum peak to the fastest plan.",
+    "frontier": "Measured peak and step time beside plain Inductor, torch's own budget and checkpointed blocks.",
+    "overhead": "The recomputation time that the cost model predicts beside what real steps take.",
+    "plan": "The planner alone: planning time, optimality gaps, ablation, published instances; runs no model.",
+}
+
+
+@click.group(cls=LazyGroup, package=__name__, summaries=_BENCHES, default="budgets")
+def command() -> None:
+    """Measure plans against plain Inductor and other baselines; planning time and optimality gaps.
+
+    `bench SCRIPT.py:FACTORY` is `bench budgets SCRIPT.py:FACTORY`.
+    """

@@ -1,0 +1,128 @@
+"""Parsers of what is typed on the command line: counts, budgets, targets, files. Imports nothing heavy.
+
+Each takes text and raises ValueError with the reason it is refused, before any work starts.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from pathlib import Path
+from typing import Any
+
+
+def positive(text: str) -> int:
+    """A whole number from 1 on: of steps, models at a time, and the like."""
+    try:
+        number = int(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a whole number") from None
+    if number < 1:
+        raise ValueError(f"{text} is less than 1")
+    return number
+
+
+def fraction(text: str) -> float:
+    """A number from 0.0 to 1.0: a budget between minimum peak and fastest plan, or one of torch's."""
+    try:
+        number = float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a number") from None
+    if not 0.0 <= number <= 1.0:
+        raise ValueError(f"{text} is not between 0.0 and 1.0")
+    return number
+
+
+def seconds(text: str) -> float:
+    """A time limit."""
+    try:
+        number = float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a number of seconds") from None
+    if not 0.0 < number < float("inf"):
+        raise ValueError(f"{text} is not a positive number of seconds")
+    return number
+
+
+def budget(text: str) -> int | float | str:
+    """A memory budget: bytes, a fraction, a size, a percentage or `auto`, as the option `memory_budget` takes it."""
+    from autockpt.budget import check_budget
+
+    value: int | float | str = text
+    for convert in (int, float):
+        try:
+            value = convert(text)
+            break
+        except ValueError:
+            continue
+    try:
+        check_budget(value)
+    except ValueError as error:
+        raise ValueError(f"{text!r} {error}") from None
+    return value
+
+
+def setting(text: str) -> tuple[str, Any]:
+    """`NAME=VALUE`; the value is read as a Python literal where it is one, and as text where it is not."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise ValueError(f"{text!r} is not NAME=VALUE")
+    try:
+        return name, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name, value
+
+
+def output(text: str) -> str:
+    """A file to be written: its folder exists and may be written to. `-` is stdout."""
+    path = Path(text)
+    if text == "-":
+        return text
+    if not path.parent.is_dir():
+        raise ValueError(f"{text} cannot be written: there is no folder {path.parent}")
+    if path.is_dir():
+        raise ValueError(f"{text} cannot be written: it is a folder")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ValueError(f"{text} cannot be written: permission denied")
+    return text
+
+
+def target(text: str) -> str:
+    """`SCRIPT.py:FACTORY`, a script that exists and a function that it defines, as far as reading it can tell."""
+    script, _, factory = text.rpartition(":")
+    if not script:
+        raise ValueError(f"{text!r} is not SCRIPT.py:FACTORY")
+    if not Path(script).is_file():
+        raise ValueError(f"{text!r} is not SCRIPT.py:FACTORY with a script that exists: there is no file {script}")
+    defined = defined_names(Path(script))
+    if "*" not in defined and factory not in defined:
+        raise ValueError(f"{script} has no function {factory!r}")
+    return text
+
+
+def defined_names(script: Path) -> set[str]:
+    """Names that a script binds at any level; `*` where it imports names that only running it would tell."""
+    try:
+        tree = ast.parse(script.read_bytes())
+    except (SyntaxError, ValueError, OSError):
+        return {"*"}
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.alias):
+            names.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+    return names
+
+
+def targets(texts: str) -> list[str]:
+    """One target, or `@FILE` with one a line."""
+    if not texts.startswith("@"):
+        return [target(texts)]
+    try:
+        lines = Path(texts[1:]).read_text().split("\n")
+    except OSError as error:
+        raise ValueError(f"{texts[1:]} cannot be read: {error.strerror}") from None
+    return [target(line.strip()) for line in lines if line.strip()]
