@@ -43,7 +43,7 @@ class ParsedText(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # ge
             self.fail(str(error), param, ctx)
 
 
-class _Target(Value):
+class _Target(ParsedText):
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         script, colon, _ = incomplete.rpartition(":")
         if not colon:
