@@ -24,13 +24,20 @@ class Candidate:
     plan: Plan
     method: str
     """The generator that it comes from."""
-    peak_bytes: int
+    forward_bytes: int
+    backward_bytes: int
+    """Peaks of the two passes; graph inputs are counted in both."""
     seconds: float
     """Of the whole step as fused kernels."""
     recompute_seconds: float
     """Of all recomputed operations, priced one by one: the linear objective of cuts and interval programs."""
     saved_bytes: int
     """Bytes saved beyond the graph's outputs, which live in every plan."""
+
+    @property
+    def peak_bytes(self) -> int:
+        """Of the whole step."""
+        return max(self.forward_bytes, self.backward_bytes)
 
 
 class Evaluator:
@@ -55,10 +62,12 @@ class Evaluator:
         key = plan, method == TORCH_PARTITION
         if key not in self._found:
             seconds = self.simulator.step_seconds(plan)
+            forward, backward = self.simulator.passes(plan)
             self._found[key] = Candidate(
                 plan=plan,
                 method=method,
-                peak_bytes=self.simulator.peak_bytes(plan),
+                forward_bytes=forward.peak_bytes,
+                backward_bytes=backward.peak_bytes,
                 seconds=seconds / FREE_FUSION if method == TORCH_PARTITION else seconds,
                 recompute_seconds=self.simulator.recompute_seconds(plan),
                 saved_bytes=self.added_bytes(plan.saved),

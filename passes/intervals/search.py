@@ -38,7 +38,7 @@ class IntervalSearch:
         self._graph = IntervalGraph(self._problem, evaluator.order)
         self._limit_seconds = limit_seconds
         self._tolerance_seconds = _TOLERANCE * sum(self._problem.seconds.values())
-        self._solved: dict[int, Candidate | None] = {}
+        self._solved: dict[tuple[int, int | None], Candidate | None] = {}
         self.timed_out = False
         """Whether a solver ran out of time: another run may then find another plan."""
 
@@ -52,13 +52,14 @@ class IntervalSearch:
         """No plan of the class has a lower peak."""
         return int(self._graph.unavoidable_bytes.max(initial=0.0))
 
-    def __call__(self, budget_bytes: int) -> Candidate | None:
-        """The fastest plan that was found to fit. Each budget is solved once."""
-        if budget_bytes not in self._solved:
-            self._solved[budget_bytes] = self._search(budget_bytes)
-        return self._solved[budget_bytes]
+    def __call__(self, budget_bytes: int, saved_bytes: int | None = None) -> Candidate | None:
+        """The fastest plan that was found to fit, and that saves at most `saved_bytes`. Each is solved once."""
+        caps = budget_bytes, saved_bytes
+        if caps not in self._solved:
+            self._solved[caps] = self._search(*caps)
+        return self._solved[caps]
 
-    def _search(self, budget_bytes: int) -> Candidate | None:
+    def _search(self, budget_bytes: int, saved_bytes: int | None) -> Candidate | None:
         best: Candidate | None = None
         assumption = _Assumption(self._other_bytes_of_fastest)
         tried: set[frozenset[str]] = set()
@@ -66,7 +67,7 @@ class IntervalSearch:
             if self._limit_seconds <= 0:
                 self.timed_out = True
                 break
-            solution = self._solve(budget_bytes - assumption.other_bytes)
+            solution = self._solve(self._slack(budget_bytes - assumption.other_bytes, saved_bytes))
             if solution is None:
                 assumption.has_no_solution()
                 continue
@@ -83,6 +84,13 @@ class IntervalSearch:
                     break
             assumption.correct(replayed, fits)
         return best
+
+    def _slack(self, slack_bytes: Floats, saved_bytes: int | None) -> Floats:
+        """At the boundary no more than `saved_bytes`: every saved value is held there."""
+        if saved_bytes is not None:
+            around = slice(max(self._graph.boundary - 1, 0), self._graph.boundary + 1)
+            slack_bytes[around] = np.minimum(slack_bytes[around], saved_bytes)
+        return slack_bytes
 
     def _solve(self, slack_bytes: Floats) -> IntervalSolution | None:
         """All budgets together share one time limit."""
