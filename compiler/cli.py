@@ -1,4 +1,4 @@
-"""`autockpt analyze | calibrate | verify | bench | devices | diff`, also as `python -m autockpt`.
+"""`autockpt analyze | calibrate | verify | bench | devices | diff | diagnose`, also as `python -m autockpt`.
 
 Exit codes: 0, or what the command says; 2 for wrong use, with one line on stderr; 130 when interrupted.
 """
@@ -20,6 +20,7 @@ _COMMANDS = {
     "bench": "Measure plans against plain Inductor and other baselines; planning time and optimality gaps.",
     "devices": "List device profiles, and which of them is used here.",
     "diff": "Show what two saved plans do differently.",
+    "diagnose": "Say what filled a device that ran out of memory, and which budget would have fitted.",
 }
 """What `autockpt --help` says of each command. `autockpt.commands` has a module of the same name for each."""
 

@@ -45,7 +45,8 @@ def _kinds(diagnosis: Diagnosis) -> str:
     rows.append(("reserved but free", diagnosis.unused_bytes))
     cells = "".join(
         f'<tr><td>{escape(label)}</td><td class="number">{format_size(nbytes)}</td>'
-        f'<td class="number">{nbytes / total:.0%}</td><td style="width:45%"><div class="bar" style="width:{100 * nbytes / total:.1f}%"></div></td></tr>'
+        f'<td class="number">{nbytes / total:.0%}</td><td style="width:45%">'
+        f'<div class="bar" style="width:{100 * nbytes / total:.1f}%"></div></td></tr>'
         for label, nbytes in rows
     )
     return f"<table>{cells}</table>"

@@ -92,9 +92,7 @@ def _unpickled(file: BinaryIO, path: str) -> Any:
     except AutockptError as error:
         raise AutockptError(f"{path} is not a memory snapshot of torch: {error}") from error
     except MemoryError as error:
-        raise AutockptError(
-            f"{path} is damaged: it claims more memory than a file of its size needs"
-        ) from error
+        raise AutockptError(f"{path} is damaged: it claims more memory than a file of its size needs") from error
     except Exception as error:
         # A damaged pickle raises whatever its garbage leads to: EOFError, UnpicklingError, KeyError, ValueError, ...
         raise AutockptError(f"{path} is no pickle, or damaged: {type(error).__name__}: {error}") from error

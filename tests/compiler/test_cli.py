@@ -53,7 +53,9 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 BENCHES = ["bench budgets", "bench frontier", "bench overhead", "bench plan"]
 
 
-@pytest.mark.parametrize("command", ["analyze", "calibrate", "verify", "bench", *BENCHES, "devices", "diff"])
+@pytest.mark.parametrize(
+    "command", ["analyze", "calibrate", "verify", "bench", *BENCHES, "devices", "diff", "diagnose"]
+)
 def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str], command: str) -> None:
     assert main([*command.split(), "--help"]) == 0
     shown = capsys.readouterr().out
