@@ -9,7 +9,7 @@ from typing import Any
 
 from autockpt.diagnose.frames import Place
 from autockpt.diagnose.history import History, LiveBlock, history_of
-from autockpt.diagnose.kinds import Allocation, BlockKind
+from autockpt.diagnose.kinds import BlockKind, RecordedAllocation
 from autockpt.diagnose.snapshot_file import Segment, Snapshot
 from autockpt.units import format_size
 
@@ -102,11 +102,11 @@ def diagnose_snapshot(snapshot: Snapshot, device: int | None = None) -> Diagnosi
     moment = history.failed if history.failed is not None else history.peak
     failure = history.events[history.failed] if history.failed is not None else None
     blocks = history.live_at(moment)
-    allocations = [Allocation(block, history.failed) for block in blocks]
+    allocations = [RecordedAllocation(block, history.failed) for block in blocks]
     return Diagnosis(
         device=history.device,
         failed_bytes=failure.size if failure else None,
-        failed_at=Allocation(LiveBlock(0, 0, failure.frames)).place if failure else Place(),
+        failed_at=RecordedAllocation(LiveBlock(0, 0, failure.frames)).place if failure else Place(),
         device_free_bytes=failure.device_free if failure else None,
         live_bytes=sum(block.nbytes for block in blocks),
         reserved_bytes=history.reserved_at(moment),
@@ -118,7 +118,7 @@ def diagnose_snapshot(snapshot: Snapshot, device: int | None = None) -> Diagnosi
     )
 
 
-def _by_kind(allocations: Sequence[Allocation]) -> dict[BlockKind, int]:
+def _by_kind(allocations: Sequence[RecordedAllocation]) -> dict[BlockKind, int]:
     """The largest first; kinds without bytes are left out."""
     totals: dict[BlockKind, int] = {}
     for allocation in allocations:
@@ -126,7 +126,7 @@ def _by_kind(allocations: Sequence[Allocation]) -> dict[BlockKind, int]:
     return dict(sorted(totals.items(), key=lambda entry: -entry[1]))
 
 
-def _groups(allocations: Sequence[Allocation]) -> tuple[Group, ...]:
+def _groups(allocations: Sequence[RecordedAllocation]) -> tuple[Group, ...]:
     found: dict[tuple[BlockKind, Place], list[int]] = {}
     for allocation in allocations:
         found.setdefault((allocation.kind, allocation.place), []).append(allocation.block.nbytes)

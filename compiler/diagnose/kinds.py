@@ -26,7 +26,7 @@ class BlockKind(Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class Allocation:
+class RecordedAllocation:
     """A block with its stacks read."""
 
     block: LiveBlock
@@ -54,31 +54,31 @@ class Allocation:
         return next(kind for rule in RULES if (kind := rule(self)) is not None)
 
 
-def labelled(allocation: Allocation) -> BlockKind | None:
+def labelled(allocation: RecordedAllocation) -> BlockKind | None:
     """By the file itself: snapshots of forecast steps name the kind of each block."""
     return _LABELS.get(allocation.block.category)
 
 
-def earlier(allocation: Allocation) -> BlockKind | None:
+def earlier(allocation: RecordedAllocation) -> BlockKind | None:
     """Allocated before the trace begins, and without a stack: parameters in most programs, but nothing says so."""
     unknown = allocation.block.allocated is None and not allocation.frames
     return BlockKind.EARLIER if unknown else None
 
 
-def workspace(allocation: Allocation) -> BlockKind | None:
+def workspace(allocation: RecordedAllocation) -> BlockKind | None:
     libraries = ("cublas", "cudnn", "getworkspace", "chooseworkspace")
     names = (frame.function.lower() for frame in allocation.frames[:12])
     return BlockKind.WORKSPACE if any(library in name for name in names for library in libraries) else None
 
 
-def optimizer(allocation: Allocation) -> BlockKind | None:
+def optimizer(allocation: RecordedAllocation) -> BlockKind | None:
     """State is allocated in the optimizer's first step and stays; what a step frees again is temporary."""
     if not any("torch/optim/" in frame.file for frame in allocation.frames):
         return None
     return BlockKind.OPTIMIZER if allocation.block.freed is None else BlockKind.TEMPORARY
 
 
-def parameter(allocation: Allocation) -> BlockKind | None:
+def parameter(allocation: RecordedAllocation) -> BlockKind | None:
     """Made by a constructor of modules, by moving a model to the device, or by loading a checkpoint."""
     for frame in allocation.frames:
         if frame.file.endswith("nn/modules/module.py") and frame.function in _MOVES:
@@ -90,7 +90,7 @@ def parameter(allocation: Allocation) -> BlockKind | None:
     return None
 
 
-def gradient(allocation: Allocation) -> BlockKind | None:
+def gradient(allocation: RecordedAllocation) -> BlockKind | None:
     """Allocated by the backward, and accumulated into `.grad`, freed by `zero_grad`, or still live at the end."""
     if not allocation.in_backward:
         return None
@@ -100,7 +100,7 @@ def gradient(allocation: Allocation) -> BlockKind | None:
     return BlockKind.GRADIENT if accumulated or cleared or stays else BlockKind.TEMPORARY
 
 
-def activation(allocation: Allocation) -> BlockKind | None:
+def activation(allocation: RecordedAllocation) -> BlockKind | None:
     """Allocated by the forward: temporary if the forward frees it too, else saved for the backward."""
     if not any(frame.is_python for frame in allocation.frames):
         return None
@@ -110,11 +110,11 @@ def activation(allocation: Allocation) -> BlockKind | None:
     return BlockKind.TEMPORARY if within_forward else BlockKind.ACTIVATION
 
 
-def other(allocation: Allocation) -> BlockKind:
+def other(allocation: RecordedAllocation) -> BlockKind:
     return BlockKind.OTHER
 
 
-RULES: tuple[Callable[[Allocation], BlockKind | None], ...] = (
+RULES: tuple[Callable[[RecordedAllocation], BlockKind | None], ...] = (
     labelled,
     earlier,
     workspace,

@@ -8,7 +8,7 @@ import pytest
 
 from autockpt.diagnose.frames import frames_of, place_of
 from autockpt.diagnose.history import LiveBlock
-from autockpt.diagnose.kinds import Allocation, BlockKind
+from autockpt.diagnose.kinds import BlockKind, RecordedAllocation
 
 PACKAGES = "/opt/python/site-packages/torch"
 FORWARD = [(f"{PACKAGES}/nn/modules/linear.py", "forward"), ("model.py", "forward"), ("train.py", "main")]
@@ -22,7 +22,7 @@ def stack(*frames: tuple[str, str]) -> list[dict[str, Any]]:
 def kind(frames: Any, freed_by: Any = None, failed: int | None = None, **facts: Any) -> BlockKind:
     freed = None if freed_by is None else 5
     block = LiveBlock(0, 1, frames, **{"allocated": 1, "freed": freed, "freed_by": freed_by or (), **facts})
-    return Allocation(block, failed).kind
+    return RecordedAllocation(block, failed).kind
 
 
 @pytest.mark.parametrize(
