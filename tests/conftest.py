@@ -17,6 +17,19 @@ os.environ["AUTOCKPT_CACHE_DIR"] = tempfile.mkdtemp(prefix="autockpt_tests_")
 import pytest
 import torch
 
+pytest_plugins = ("suite_report",)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With several workers (`pytest -n 2 --dist loadgroup`) the tests of a file share one, for its fixtures' sake.
+
+    The GPU proofs share one between them: all their jobs start at once, in processes of their own.
+    """
+    for item in items:
+        group = "gpu_lowering" if item.get_closest_marker("gpu_lowering") else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
+
 
 @pytest.fixture(autouse=True)
 def fresh_dynamo() -> None:
