@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from autockpt.inductor.capture import GraphBreak, PartitionFn, capture_joints, interpret, trace
     from autockpt.inductor.codegen import why_no_dry_run
     from autockpt.inductor.dry_run import DryRun
-    from autockpt.inductor.fake_cuda import TracedDevice, fake_cuda_device
-    from autockpt.inductor.fake_step import Factory, FakeStep, from_factory, from_model
-    from autockpt.inductor.gpus import NoTriton, fake_triton_driver, gpu_properties
+    from autockpt.inductor.fake.cuda import TracedDevice, fake_cuda_device
+    from autockpt.inductor.fake.gpus import NoTriton, fake_triton_driver, gpu_properties
+    from autockpt.inductor.fake.step import Factory, FakeStep, from_factory, from_model
     from autockpt.inductor.joint import JointModule
     from autockpt.inductor.real_arguments import NotRunnable, RunnableCall
     from autockpt.inductor.scheduler import InnerCompile, plain_inductor, precision_patches
@@ -65,9 +65,9 @@ _NAMES = {
     "capture": "GraphBreak PartitionFn capture_joints interpret trace",
     "codegen": "why_no_dry_run",
     "dry_run": "DryRun",
-    "fake_cuda": "TracedDevice fake_cuda_device",
-    "fake_step": "Factory FakeStep from_factory from_model",
-    "gpus": "NoTriton fake_triton_driver gpu_properties",
+    "fake.cuda": "TracedDevice fake_cuda_device",
+    "fake.step": "Factory FakeStep from_factory from_model",
+    "fake.gpus": "NoTriton fake_triton_driver gpu_properties",
     "joint": "JointModule",
     "real_arguments": "NotRunnable RunnableCall",
     "scheduler": "InnerCompile plain_inductor precision_patches",

@@ -14,7 +14,7 @@ from torch._inductor.compile_fx import compile_fx
 from torch._inductor.custom_graph_pass import CustomPartitionerFn
 
 from autockpt.inductor.aot import Modules, torch_partition
-from autockpt.inductor.fake_step import FakeStep
+from autockpt.inductor.fake.step import FakeStep
 from autockpt.inductor.joint import JointModule
 from autockpt.inductor.scheduler import InnerCompile, precision_patches
 

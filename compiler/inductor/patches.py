@@ -101,6 +101,13 @@ def module_conversion(apply: Callable[..., nn.Module]) -> AbstractContextManager
     return patched(Patch(nn.Module, "_apply", in_this_thread(apply, nn.Module._apply)))
 
 
+def rejection_sampling(sample: Callable[..., Any]) -> AbstractContextManager[None]:
+    """`nn.init._no_grad_trunc_normal_`, behind `nn.init.trunc_normal_`, which reads what it drew and draws again.
+    While a model is built of fake tensors."""
+    original = nn.init._no_grad_trunc_normal_
+    return patched(Patch(nn.init, "_no_grad_trunc_normal_", in_this_thread(sample, original)))
+
+
 def cuda_device(
     functions: Mapping[str, Callable[..., Any]], version: str, folding: Mapping[str, Callable[..., Any]]
 ) -> AbstractContextManager[None]:

@@ -16,7 +16,7 @@ from torch._inductor.runtime import triton_helpers
 from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import ASTSource
 
-from autockpt.inductor.gpus import fake_triton_driver, gpu_properties
+from autockpt.inductor.fake.gpus import fake_triton_driver, gpu_properties
 
 _TOOL = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
 _MACHINE = slice(18, 20)

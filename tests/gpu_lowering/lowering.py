@@ -20,9 +20,9 @@ from torch._inductor.codecache import PyCodeCache
 
 import autockpt
 from autockpt.cost_models import load_profile
-from autockpt.inductor.fake_cuda import fake_cuda_device
-from autockpt.inductor.fake_step import FakeStep, from_model
-from autockpt.inductor.gpus import fake_triton_driver, gpu_properties
+from autockpt.inductor.fake.cuda import fake_cuda_device
+from autockpt.inductor.fake.gpus import fake_triton_driver, gpu_properties
+from autockpt.inductor.fake.step import FakeStep, from_model
 from autockpt.machine import cache_folder
 
 _CALL = re.compile(r"^\s+triton_\w+\.run\(", re.MULTILINE)

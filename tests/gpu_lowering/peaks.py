@@ -13,7 +13,7 @@ from llama3 import llama3_8b
 from torch._dynamo.utils import counters
 
 from autockpt import GraphDecision
-from autockpt.inductor.fake_step import FakeStep, from_factory
+from autockpt.inductor.fake.step import FakeStep, from_factory
 from autockpt.machine.memory import total_bytes
 from autockpt.passes.graph.joint import Kind
 

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 import autockpt
 from autockpt.cost_models import load_profile
-from autockpt.inductor.fake_cuda import NoFakeCuda, cuda_library, fake_cuda_device
+from autockpt.inductor.fake.cuda import NoFakeCuda, cuda_library, fake_cuda_device
 from autockpt.machine import cache_folder
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from autockpt.analysis.variants import BATCH, SEQUENCE, check_settings, size_argument
 from autockpt.errors import AutockptError
-from autockpt.inductor.gpus import gpu_properties
+from autockpt.inductor.fake.gpus import gpu_properties
 
 
 def factory(batch_size: int = 8, seq: int = 128, causal: bool = True, dtype: str = "bf16") -> None: ...

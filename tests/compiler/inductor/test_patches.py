@@ -20,7 +20,7 @@ from torch._subclasses import FakeTensorMode
 
 from autockpt.cost_models import load_profile
 from autockpt.inductor import patches
-from autockpt.inductor.fake_cuda import NoFakeCuda, cuda_library, fake_cuda_device
+from autockpt.inductor.fake.cuda import NoFakeCuda, cuda_library, fake_cuda_device
 from autockpt.inductor.patches import Patch, patched
 from autockpt.machine import cache_folder
 
@@ -38,6 +38,7 @@ OWNERS: tuple[Any, ...] = (
     PyCodeCache,
     partitioners,
     nn.Module,
+    nn.init,
     DRIVER,
     CODE,
 )
@@ -48,6 +49,7 @@ PATCHES: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "wrapper_functions": lambda: patches.wrapper_functions(CODE, {"empty_strided_cpu": None, "assert_alignment": None}),
     "saved_value_choice": lambda: patches.saved_value_choice(lambda: None),
     "module_conversion": lambda: patches.module_conversion(lambda module, function: module),
+    "rejection_sampling": lambda: patches.rejection_sampling(lambda tensor, *_: tensor),
     "cuda_device": lambda: patches.cuda_device(
         {"is_available": lambda: True, "device_count": lambda: 7},
         "13.0",

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch._subclasses import FakeTensor
 
 from autockpt.errors import AutockptError
-from autockpt.inductor.fake_step import from_factory, from_model
+from autockpt.inductor.fake.step import from_factory, from_model
 
 CPU = torch.device("cpu")
 

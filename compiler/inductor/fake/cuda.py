@@ -1,6 +1,6 @@
 """A CUDA device to trace for that need not be here: Dynamo, autograd and Inductor's passes see fake tensors on it.
 
-Where torch is built without CUDA, its C++ parts accept such tensors with the library `fake_cuda.cpp`, built here.
+Where torch is built without CUDA, its C++ parts accept such tensors with the library `cuda.cpp`, built here.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from torch._inductor.runtime.hints import DeviceProperties
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from autockpt.cost_models import DeviceProfile
-from autockpt.inductor.gpus import GpuProperties, gpu_properties
+from autockpt.inductor.fake.gpus import GpuProperties, gpu_properties
 from autockpt.inductor.patches import CONSTANT_FOLDING, cuda_device
 
 _CUDA = torch.device("cuda", 0)
 _CPU = torch.device("cpu")
 _CUDA_VERSION = "13.0"
 """The one that torch 2.13 is built for."""
-_SOURCE = Path(__file__).with_name("fake_cuda.cpp")
+_SOURCE = Path(__file__).with_name("cuda.cpp")
 _LOADED: dict[str, ctypes.CDLL] = {}
 """By build key. The library registers itself with torch when it is loaded, so a process loads it once."""
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 from torch._subclasses import FakeTensorMode
+from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from autockpt.inductor.patches import module_conversion
+from autockpt.inductor.fake.known_values import KnownValues
+from autockpt.inductor.patches import module_conversion, rejection_sampling
 from autockpt.inductor.torch_api import AutockptError
 
 Factory = Callable[..., Any]
+_NOT_THE_MODEL = (str(Path(torch.__file__).parent), str(Path(__file__).parent), contextlib.__file__)
 
 
 @dataclass(frozen=True)
@@ -44,8 +50,11 @@ class FakeStep:
 def from_factory(factory: Factory, settings: Mapping[str, Any], device: torch.device) -> FakeStep:
     """The step of the model (or function) and inputs that the factory returns, built under fake tensors."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
-    with mode, torch.device(device), module_conversion(_apply):
-        made = factory(**settings)
+    with mode, KnownValues(), torch.device(device), module_conversion(_apply), rejection_sampling(_truncated_normal):
+        try:
+            made = factory(**settings)
+        except DataDependentOutputException as error:
+            raise AutockptError(_value_read(error)) from error
     forward, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, ())
     if not callable(forward) or not isinstance(inputs, tuple | list):
         raise AutockptError(
@@ -101,6 +110,22 @@ def _apply(self: nn.Module, function: Callable[[torch.Tensor], torch.Tensor], re
             if buffer is not None:
                 module._buffers[name] = function(buffer)
     return self
+
+
+def _truncated_normal(tensor: torch.Tensor, mean: float, std: float, *_: Any, **__: Any) -> torch.Tensor:
+    """`nn.init`'s draws again until no value is outside of the bounds, which a fake tensor cannot say."""
+    with torch.no_grad():
+        return tensor.normal_(mean, std)
+
+
+def _value_read(error: DataDependentOutputException) -> str:
+    """Where the factory asked a tensor for a value that nobody knows."""
+    frames = traceback.extract_tb(error.__traceback__)
+    last = next((frame for frame in reversed(frames) if not frame.filename.startswith(_NOT_THE_MODEL)), frames[-1])
+    return (
+        "while it is built, the model reads a value of a tensor that is random, large or computed from parameters, and "
+        f"tensors have no memory in an analysis: {last.filename}:{last.lineno}: {last.line}"
+    )
 
 
 def _bytes(tensors: Any) -> int:
