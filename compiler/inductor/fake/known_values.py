@@ -29,7 +29,7 @@ class KnownValues(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._known: MutableMapping[torch.Tensor, torch.Tensor] = WeakIdKeyDictionary()  # type: ignore[no-untyped-call]
+        self._known: MutableMapping[torch.Tensor, torch.Tensor] = WeakIdKeyDictionary()
         """From fake tensors to real ones on the host, which share memory where the fake ones do."""
 
     def __torch_dispatch__(
