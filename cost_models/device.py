@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import exp, log
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
-Curve = tuple[tuple[float, float], ...]
+from msgspec import Meta
+
+Positive = Annotated[float, Meta(gt=0, le=sys.float_info.max)]
+NotNegative = Annotated[float, Meta(ge=0, le=sys.float_info.max)]
+Bytes = Annotated[int, Meta(ge=0)]
+"""What a file of a profile may hold; `autockpt.cost_models.profiles` reads it."""
+
+Curve = tuple[tuple[Positive, Positive], ...]
 """Points (x, y) with increasing x; linear in log x and log y between them, constant outside them."""
 
 FAMILIES = (
@@ -49,33 +57,33 @@ class DeviceProfile:
     name: str
     source: str
     """Where the figures come from."""
-    kind: str
+    kind: Annotated[str, Meta(pattern="^(cpu|cuda)$")]
     """torch's device type, `cpu` or `cuda`; ROCm devices are `cuda`."""
-    memory_bytes: int
+    memory_bytes: Bytes
     """0 if not known: the memory of a CPU differs from machine to machine."""
-    matrix_flops_per_second: Mapping[str, float]
+    matrix_flops_per_second: Mapping[str, Positive]
     """Peak of matrix kernels by dtype. `float32` is required and used for dtypes that are missing."""
-    vector_flops_per_second: float
+    vector_flops_per_second: Positive
     """Cheap elementwise instructions a second, without memory traffic."""
-    random_numbers_per_second: float
-    bytes_per_second: float
+    random_numbers_per_second: Positive
+    bytes_per_second: Positive
     """Memory bandwidth, reads and writes together, without caches."""
-    launch_seconds: float
+    launch_seconds: NotNegative
     """Seconds of a kernel that does nothing."""
-    host_bytes_per_second: float
+    host_bytes_per_second: Positive
     """Bandwidth of the link to host memory, one direction."""
     efficiency: Mapping[str, Curve] = field(default_factory=dict)
     """By family, the share of the matrix peak that is reached as a function of the seconds at peak; 1 if missing.
 
     A key such as `attention.bfloat16` holds for one dtype and takes precedence over its family's.
     """
-    vector_weights: Mapping[str, float] = field(default_factory=dict)
+    vector_weights: Mapping[str, Positive] = field(default_factory=dict)
     """Cheap instructions an element, by kind of arithmetic; the default of `ARITHMETIC` if missing."""
     bandwidth: Curve = ()
     """Bytes a second as a function of the bytes that a kernel moves, which shows caches; empty: `bytes_per_second`."""
-    fresh_above_bytes: int = 0
+    fresh_above_bytes: Bytes = 0
     """Allocations larger than this are mapped anew, so that their first write faults every page; 0: never."""
-    fresh_bytes_per_second: float = 0.0
+    fresh_bytes_per_second: NotNegative = 0.0
     """Rate of these page faults, whose time is added to that of the write."""
     calibration: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """How the figures were fitted, and the errors of the fit."""

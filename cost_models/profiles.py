@@ -1,16 +1,17 @@
-"""Device profiles as JSON files with a schema number, checked field by field."""
+"""Device profiles as JSON files with a schema number, checked field by field against the types of `DeviceProfile`."""
 
 from __future__ import annotations
 
 import json
-import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, asdict, fields
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
+
+import msgspec
 
 from autockpt.cost_models.device import ARITHMETIC, FAMILIES, DeviceProfile
 
@@ -80,87 +81,46 @@ def _retired_fields(path: Path, schema: object) -> frozenset[str]:
 
 
 def _profile(path: Path, raw: Mapping[str, Any]) -> DeviceProfile:
-    known = {f.name for f in fields(DeviceProfile)}
     needed = [f.name for f in fields(DeviceProfile) if f.default is MISSING and f.default_factory is MISSING]
     for name in raw:
-        if name not in known:
-            raise ProfileError(f"device profile {path}: unknown field `{name}`; known are {', '.join(sorted(known))}")
+        if name not in _TYPES:
+            raise ProfileError(f"device profile {path}: unknown field `{name}`; known are {', '.join(sorted(_TYPES))}")
     for name in needed:
         if name not in raw:
             raise ProfileError(f"device profile {path}: the field `{name}` is missing")
     try:
-        return DeviceProfile(**{name: _PARSERS[name](name, value) for name, value in raw.items()})
-    except (ValueError, OverflowError) as error:
+        profile = DeviceProfile(**{name: _value(name, value, _TYPES[name]) for name, value in raw.items()})
+        _check(profile)
+    except ValueError as error:
         raise ProfileError(f"device profile {path}: {error}") from error
+    return profile
 
 
-def _text(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"`{name}` must be a string, not {value!r}")
-    return value
+def _value(name: str, value: Any, kind: Any) -> Any:
+    """Of this type, or ValueError. A mapping is read entry by entry, because msgspec does not name the wrong one."""
+    if get_origin(kind) is Mapping and isinstance(value, dict):
+        return {key: _value(f"{name}.{key}", inner, get_args(kind)[1]) for key, inner in value.items()}
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"`{name}` is {value!r}: {str(error)[:1].lower()}{str(error)[1:]}") from None
 
 
-def _kind(name: str, value: Any) -> str:
-    if value not in ("cpu", "cuda"):
-        raise ValueError(f'`{name}` must be "cpu" or "cuda", not {value!r}')
-    return str(value)
+def _check(profile: DeviceProfile) -> None:
+    """What the types of the fields do not say."""
+    if "float32" not in profile.matrix_flops_per_second:
+        raise ValueError("`matrix_flops_per_second` must have a rate for float32")
+    for name, keys, known in (
+        ("efficiency", profile.efficiency, FAMILIES),
+        ("vector_weights", profile.vector_weights, tuple(ARITHMETIC)),
+    ):
+        for key in keys:
+            if key.partition(".")[0] not in known:
+                raise ValueError(f"`{name}.{key}` is unknown; known are {', '.join(known)}")
+    for name, curve in {"bandwidth": profile.bandwidth, **profile.efficiency}.items():
+        if any(one[0] >= other[0] for one, other in pairwise(curve)):
+            where = name if name == "bandwidth" else f"efficiency.{name}"
+            raise ValueError(f"`{where}` must list its points by increasing x")
 
 
-def _number(name: str, value: Any, least: float = 0.0, above: bool = True) -> float:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or value < least or (above and value == least):
-        raise ValueError(f"`{name}` must be a number {'above' if above else 'of at least'} {least:g}, not {value!r}")
-    return float(value)
-
-
-def _share(name: str, value: Any) -> float:
-    return _number(name, value, above=False)
-
-
-def _bytes(name: str, value: Any) -> int:
-    return int(_number(name, value, above=False))
-
-
-def _mapping(name: str, value: Any, entry: Callable[[str, Any], Any], known: tuple[str, ...] = ()) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError(f"`{name}` must be an object, not {value!r}")
-    for key in value:
-        if known and key.partition(".")[0] not in known:
-            raise ValueError(f"`{name}.{key}` is unknown; known are {', '.join(known)}")
-    return {key: entry(f"{name}.{key}", inner) for key, inner in value.items()}
-
-
-def _rates(name: str, value: Any) -> dict[str, float]:
-    rates = _mapping(name, value, _number)
-    if "float32" not in rates:
-        raise ValueError(f"`{name}` must have a rate for float32")
-    return rates
-
-
-def _curve(name: str, value: Any) -> tuple[tuple[float, float], ...]:
-    if not isinstance(value, list) or any(not isinstance(point, list) or len(point) != 2 for point in value):
-        raise ValueError(f"`{name}` must be a list of pairs, not {value!r}")
-    curve = tuple((_number(name, where), _number(name, height)) for where, height in value)
-    if any(one[0] >= other[0] for one, other in pairwise(curve)):
-        raise ValueError(f"`{name}` must list its points by increasing x")
-    return curve
-
-
-_PARSERS: dict[str, Callable[[str, Any], Any]] = {
-    "name": _text,
-    "source": _text,
-    "kind": _kind,
-    "memory_bytes": _bytes,
-    "matrix_flops_per_second": _rates,
-    "vector_flops_per_second": _number,
-    "random_numbers_per_second": _number,
-    "bytes_per_second": _number,
-    "launch_seconds": _share,
-    "host_bytes_per_second": _number,
-    "efficiency": lambda name, value: _mapping(name, value, _curve, FAMILIES),
-    "vector_weights": lambda name, value: _mapping(name, value, _number, tuple(ARITHMETIC)),
-    "bandwidth": _curve,
-    "fresh_above_bytes": _bytes,
-    "fresh_bytes_per_second": _share,
-    "calibration": lambda name, value: _mapping(name, value, lambda _, inner: inner),
-}
+_TYPES = get_type_hints(DeviceProfile, include_extras=True)

@@ -93,9 +93,12 @@ def settings_option(function: F) -> F:
 
 
 def json_option(function: F) -> F:
-    return click.option("--json", type=OUTPUT, metavar="FILE", help="Write everything measured to this file too.")(
-        function
-    )
+    return click.option(
+        "--json",
+        type=OUTPUT,
+        metavar="FILE",
+        help="Write what was measured to this file too; - prints it instead of text.",
+    )(function)
 
 
 def markdown_option(function: F) -> F:

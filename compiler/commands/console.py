@@ -19,6 +19,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from autockpt.files import write_file
 from autockpt.units import Progress
 
 if TYPE_CHECKING:
@@ -131,11 +132,20 @@ def _ending(code: int) -> str:
     return f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
-def stdout_console(width: int) -> Console:
-    """As wide as the terminal; of this width where stdout is a file or a pipe."""
+def stdout_console(width: int, *, quiet: bool = False) -> Console:
+    """As wide as the terminal; of this width where stdout is a file or a pipe. `quiet` prints nothing."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else width, highlight=False)
+    return Console(width=None if sys.stdout.isatty() else width, highlight=False, quiet=quiet)
+
+
+def write_json(path: str, rows: object) -> None:
+    """To this file, completely or not at all; `-` is stdout."""
+    text = json.dumps(rows, indent=1)
+    if path == "-":
+        print(text)
+    else:
+        write_file(Path(path), f"{text}\n".encode())
 
 
 def print_lines(console: Console, lines: Sequence[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,7 +19,8 @@ from autockpt.commands.arguments import (
     targets_argument,
 )
 from autockpt.commands.click_commands import Command
-from autockpt.commands.console import Children, print_lines, progress_line, stdout_console
+from autockpt.commands.console import Children, print_lines, progress_line, stdout_console, write_json
+from autockpt.files import write_file
 from autockpt.units import Progress
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _run(parsed: Arguments) -> int:
         verify = _in_process if len(parsed.targets) == 1 else _in_subprocesses
         pairs = verify(parsed, budgets, progress)
     verdicts = [verdict for verdict, _ in pairs]
-    console = stdout_console(150)
+    console = stdout_console(150, quiet=parsed.json == "-")
     console.print(verify_table(verdicts))
     for verdict, details in pairs:
         if parsed.details or len(pairs) == 1:
@@ -75,10 +75,10 @@ def _run(parsed: Arguments) -> int:
     print_lines(console, lines)
     if parsed.json:
         rows = [verdict.as_json() | {"details": details} for verdict, details in pairs]
-        Path(parsed.json).write_text(json.dumps(rows, indent=1) + "\n")
+        write_json(parsed.json, rows)
     if parsed.markdown:
         what = f"--steps {parsed.steps}" if parsed.steps else f"--budget {' '.join(map(str, budgets))}"
-        Path(parsed.markdown).write_text(verify_markdown(what, verdicts, lines))
+        write_file(Path(parsed.markdown), verify_markdown(what, verdicts, lines).encode())
     return 1 if fallen or any(verdict.broken for verdict in verdicts) else 0
 
 

@@ -7,33 +7,39 @@ So the ranks of one machine, which share the folder, have equal costs although n
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 import tempfile
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+import platformdirs
 
 from autockpt.files import draft
 
 log = logging.getLogger("autockpt")
 
 CACHE_VARIABLE = "AUTOCKPT_CACHE_DIR"
-_SCHEMA = 1
 
 
 def cache_folder() -> Path:
     """`AUTOCKPT_CACHE_DIR`, or `autockpt` in the user's cache folder. It is created when something is written."""
     if named := os.environ.get(CACHE_VARIABLE):
         return Path(named).expanduser()
-    if caches := os.environ.get("XDG_CACHE_HOME"):
-        return Path(caches) / "autockpt"
     try:
-        return Path.home() / ".cache" / "autockpt"
+        folder = platformdirs.user_cache_path("autockpt", appauthor=False)
     except RuntimeError:
-        # A user without a home folder, as in some containers.
-        return Path(tempfile.gettempdir()) / f"autockpt-{os.getuid()}"
+        folder = Path("~")
+    # Of a user without a home folder, as in some containers, older platformdirs give a relative path, newer ones none.
+    return folder if folder.is_absolute() else Path(tempfile.gettempdir()) / f"autockpt-{os.getuid()}"
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    key: str
+    seconds: Annotated[float, msgspec.Meta(gt=0)]
+    schema: Literal[1] = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,27 +51,25 @@ class TimingCache:
     def find(self, key: str) -> float | None:
         """The stored seconds of this key, or None."""
         try:
-            entry = json.loads(self._path(key).read_text())
+            entry = msgspec.json.decode(self._path(key).read_bytes(), type=_Entry)
         except (OSError, ValueError):
             return None
-        if not isinstance(entry, dict) or entry.get("schema") != _SCHEMA or entry.get("key") != key:
-            return None
-        seconds = entry.get("seconds")
-        return seconds if isinstance(seconds, float) and isfinite(seconds) and seconds > 0 else None
+        # Another key may have the same hash.
+        return entry.seconds if entry.key == key else None
 
     def publish(self, key: str, seconds: float) -> float:
         """Store measured seconds unless the key has some, and return the stored ones."""
-        entry = {"schema": _SCHEMA, "key": key, "seconds": seconds}
+        entry = msgspec.json.encode(_Entry(key, seconds))
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            return self._store(key, json.dumps(entry), seconds)
+            return self._store(key, entry, seconds)
         except OSError as error:
             log.debug("a timing cannot be stored in %s: %s", self.folder, error)
             return seconds
 
-    def _store(self, key: str, text: str, seconds: float) -> float:
+    def _store(self, key: str, entry: bytes, seconds: float) -> float:
         path = self._path(key)
-        with draft(path, text.encode()) as written:
+        with draft(path, entry) as written:
             # Unlike a rename, a link fails if the name exists: so a second process learns that it was not the first.
             try:
                 path.hardlink_to(written)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pwd
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -169,6 +171,16 @@ def test_the_cache_is_where_users_keep_caches(monkeypatch: pytest.MonkeyPatch, c
     monkeypatch.setenv("XDG_CACHE_HOME", caches)
     monkeypatch.setenv("HOME", "/home/me")
     assert cache_folder() == Path(folder)
+
+
+def test_without_a_home_the_cache_is_in_the_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody(uid: int) -> None:
+        raise KeyError(uid)
+
+    for name in ("AUTOCKPT_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    assert cache_folder() == Path(tempfile.gettempdir()) / f"autockpt-{os.getuid()}"
 
 
 def test_the_call_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

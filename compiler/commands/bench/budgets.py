@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import click
 
 from autockpt.commands.arguments import COUNT, Arguments, json_option, target_argument
 from autockpt.commands.click_commands import Command
-from autockpt.commands.console import print_lines, progress_line, stdout_console
+from autockpt.commands.console import print_lines, progress_line, stdout_console, write_json
 
 
 @click.command(cls=Command)
@@ -31,10 +29,10 @@ def _run(parsed: Arguments) -> int:
 
     with progress_line() as progress:
         rows = bench_budgets(parsed.target, parsed.steps, parsed.repeats, progress)
-    console = stdout_console(120)
+    console = stdout_console(120, quiet=parsed.json == "-")
     console.print(budget_table(rows))
     if parsed.json:
-        Path(parsed.json).write_text(json.dumps([row.as_json() for row in rows], indent=1) + "\n")
+        write_json(parsed.json, [row.as_json() for row in rows])
     over = over_budget(rows)
     print_lines(console, over)
     return 1 if over else 0

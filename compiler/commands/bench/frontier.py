@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,8 @@ import click
 
 from autockpt.commands.arguments import COUNT, FRACTION, Arguments, json_option, markdown_option, targets_argument
 from autockpt.commands.click_commands import Command
-from autockpt.commands.console import Children, print_lines, progress_line, stdout_console
+from autockpt.commands.console import Children, print_lines, progress_line, stdout_console, write_json
+from autockpt.files import write_file
 from autockpt.units import Progress
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _run(parsed: Arguments) -> int:
     from autockpt.render import save_plot
 
     plots = _plots(parsed)
-    console = stdout_console(150)
+    console = stdout_console(150, quiet=parsed.json == "-")
     measure = _in_process if len(parsed.targets) == 1 else _in_subprocess
     frontiers = []
     for target in parsed.targets:
@@ -65,14 +65,16 @@ def _run(parsed: Arguments) -> int:
                 y="step time, ratio to plain Inductor",
             )
         # Written after every model: what took minutes is not lost if the next one fails.
-        if parsed.json:
-            Path(parsed.json).write_text(json.dumps([one.as_json() for one in frontiers], indent=1) + "\n")
+        if parsed.json and parsed.json != "-":
+            write_json(parsed.json, [one.as_json() for one in frontiers])
+    if parsed.json == "-":
+        write_json("-", [one.as_json() for one in frontiers])
     lines = frontier_summary(frontiers)
     print_lines(console, lines)
     if parsed.markdown:
         notes = [note for frontier in frontiers for note in frontier_notes(frontier)]
         arguments = f"{' '.join(f.name for f in frontiers)} --repeats {parsed.repeats}"
-        Path(parsed.markdown).write_text(frontier_markdown(arguments, frontiers, [*lines, *notes]))
+        write_file(Path(parsed.markdown), frontier_markdown(arguments, frontiers, [*lines, *notes]).encode())
     return 1 if any(frontier.broken for frontier in frontiers) else 0
 
 

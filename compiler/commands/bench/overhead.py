@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,8 @@ import click
 
 from autockpt.commands.arguments import COUNT, FRACTION, Arguments, json_option, markdown_option, targets_argument
 from autockpt.commands.click_commands import Command
-from autockpt.commands.console import Children, print_lines, progress_line, stdout_console
+from autockpt.commands.console import Children, print_lines, progress_line, stdout_console, write_json
+from autockpt.files import write_file
 from autockpt.units import Progress
 
 if TYPE_CHECKING:
@@ -52,20 +52,22 @@ def command(**values: Any) -> int:
 def _run(parsed: Arguments) -> int:
     from autockpt.bench import overhead_markdown, overhead_summary, overhead_table
 
-    console = stdout_console(150)
+    console = stdout_console(150, quiet=parsed.json == "-")
     measure = _in_process if len(parsed.targets) == 1 else _in_subprocess
     overheads: list[Overhead] = []
     for target in parsed.targets:
         with progress_line(target, log=True) as progress:
             overheads.append(measure(target, parsed, progress))
         # Written after every model: what took minutes is not lost if the next one fails.
-        if parsed.json:
-            Path(parsed.json).write_text(json.dumps([one.as_json() for one in overheads], indent=1) + "\n")
+        if parsed.json and parsed.json != "-":
+            write_json(parsed.json, [one.as_json() for one in overheads])
+    if parsed.json == "-":
+        write_json("-", [one.as_json() for one in overheads])
     console.print(overhead_table(overheads, parsed.show))
     lines = overhead_summary(overheads, parsed.show)
     print_lines(console, lines)
     if parsed.markdown:
-        Path(parsed.markdown).write_text(overhead_markdown(overheads, parsed.show, lines))
+        write_file(Path(parsed.markdown), overhead_markdown(overheads, parsed.show, lines).encode())
     return 1 if any(overhead.failure for overhead in overheads) else 0
 
 

@@ -5,16 +5,14 @@ Every value is checked before any work begins.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
 from autockpt.commands.arguments import COUNT, OUTPUT, SECONDS, TARGET, Arguments, targets_argument
 from autockpt.commands.click_commands import Command
-from autockpt.commands.console import print_lines, progress_line, stdout_console
+from autockpt.commands.console import print_lines, progress_line, stdout_console, write_json
 from autockpt.units import Progress
 
 if TYPE_CHECKING:
@@ -150,12 +148,8 @@ def _with_progress(work: Callable[[Progress], list[R]]) -> list[R]:
 
 
 def _print(rows: Sequence[JsonRow], table: Table, json_path: str | None, lines: Sequence[str] = ()) -> None:
-    text = json.dumps([row.as_json() for row in rows], indent=1)
-    if json_path == "-":
-        print(text)
-        return
-    console = stdout_console(150)
+    console = stdout_console(150, quiet=json_path == "-")
     console.print(table)
     print_lines(console, lines)
     if json_path:
-        Path(json_path).write_text(text + "\n")
+        write_json(json_path, [row.as_json() for row in rows])

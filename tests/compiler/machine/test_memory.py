@@ -1,18 +1,16 @@
-"""Free memory of a machine, in a container and on systems that do not report it."""
+"""Free memory of a machine and in a container."""
 
 from __future__ import annotations
 
-import os
-import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
+import psutil
 import pytest
 import torch
 
-from autockpt.budget import resolve_budget
 from autockpt.machine import memory
 from autockpt.machine.memory import free_bytes, total_bytes
-from autockpt.passes.problem import Budget
 
 GIB = 2**30
 CPU = torch.device("cpu")
@@ -21,22 +19,10 @@ CPU = torch.device("cpu")
 @pytest.fixture(autouse=True)
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """64 GiB, of which 40 are free, and a container without a limit; its files are in the folder."""
-    memory._warn_once.cache_clear()
-    meminfo = tmp_path / "meminfo"
-    meminfo.write_text(f"MemTotal: {64 * 2**20} kB\nMemAvailable:   {40 * 2**20} kB\n")
-    monkeypatch.setattr(memory, "_MEMINFO", meminfo)
+    report = SimpleNamespace(total=64 * GIB, available=40 * GIB)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: report)
     monkeypatch.setattr(memory, "_CGROUP", tmp_path)
-    sysconf(monkeypatch, {"SC_PHYS_PAGES": 64 * GIB // 4096, "SC_PAGE_SIZE": 4096})
     return tmp_path
-
-
-def sysconf(monkeypatch: pytest.MonkeyPatch, known: dict[str, int]) -> None:
-    def look_up(name: str) -> int:
-        if name not in known:
-            raise ValueError("unrecognized configuration name")
-        return known[name]
-
-    monkeypatch.setattr(os, "sysconf", look_up)
 
 
 def limit(folder: Path, limit: str, current: int, inactive_file: int) -> None:
@@ -73,22 +59,3 @@ def test_a_container_that_reports_no_statistics_counts_all_its_use(machine: Path
     limit(machine, str(16 * GIB), current=6 * GIB, inactive_file=0)
     (machine / "memory.stat").unlink()
     assert free_bytes(CPU) == 10 * GIB
-
-
-def test_where_free_memory_is_not_reported_half_of_it_is_taken_and_said_once(machine: Path) -> None:
-    """macOS: no /proc, and `sysconf` does not know SC_AVPHYS_PAGES."""
-    (machine / "meminfo").unlink()
-    with pytest.warns(RuntimeWarning, match="does not report its free memory.*50%.*memory_budget"):
-        # 92 % of 32 GiB with four significant bits.
-        assert resolve_budget("auto", 0, CPU) == Budget(free_bytes=28 * GIB)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert free_bytes(CPU) == 32 * GIB
-
-
-def test_where_nothing_is_reported_training_goes_on(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Windows: no `sysconf` either."""
-    (machine / "meminfo").unlink()
-    monkeypatch.delattr(os, "sysconf")
-    with pytest.warns(RuntimeWarning, match="taken as unlimited"):
-        assert resolve_budget("80%", 0, CPU).total_bytes > 2**40
