@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import torch
@@ -81,12 +82,27 @@ def offline_budget(value: Any, reserve_bytes: int, profile: DeviceProfile) -> Bu
     """The cap for a device that need not be here; without a value, what it has, less the margin of "auto"."""
     if isinstance(value, float):
         return Budget(fraction=value)
-    memory = profile.memory_bytes or total_bytes(torch.device("cpu"))
     if value is None or value == "auto":
-        return Budget(total_bytes=int(memory * (1.0 - _MARGIN)) - reserve_bytes)
+        return Budget(total_bytes=device_limit(value, profile) - reserve_bytes)
     if isinstance(value, str) and value.strip().endswith("%"):
-        return Budget(total_bytes=int(memory * _percent(value) / 100.0) - reserve_bytes)
+        return Budget(total_bytes=int(_memory_bytes(profile) * _percent(value) / 100.0) - reserve_bytes)
     return Budget(total_bytes=(parse_size(value) if isinstance(value, str) else int(value)) - reserve_bytes)
+
+
+def device_limit(value: Any, profile: DeviceProfile) -> int:
+    """Bytes that a step may occupy on the device of an analysis, which need not be here.
+
+    All that the profile says it has, where the budget is a size or a share, which says itself how much of that it
+    means; else less the margin of "auto".
+    """
+    if isinstance(value, int | str) and value != "auto":
+        # A profile without a size stands for any machine, so a size is believed.
+        return profile.memory_bytes or sys.maxsize
+    return int(_memory_bytes(profile) * (1.0 - _MARGIN))
+
+
+def _memory_bytes(profile: DeviceProfile) -> int:
+    return profile.memory_bytes or total_bytes(torch.device("cpu"))
 
 
 def _rounded(nbytes: int) -> int:

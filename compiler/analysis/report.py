@@ -36,6 +36,7 @@ from autockpt.analysis.graph import GraphAnalysis
 from autockpt.analysis.graph_report import graph_report
 from autockpt.analysis.request import AnalysisRequest
 from autockpt.analysis.result import PlannedStep
+from autockpt.budget import device_limit
 from autockpt.partition import estimated_operators
 from autockpt.passes.problem import Outcome
 from autockpt.render import peak_launch, step_launches
@@ -76,8 +77,9 @@ def build_report(request: AnalysisRequest, step: PlannedStep) -> dict[str, Any]:
         "estimated": {name: why for graph in step.graphs for name, why in _estimated(graph).items()},
     }
     report |= _memory(step, report)
+    report |= _budget(request, step, report)
     report |= _seconds(step)
-    report |= _outcome(step, report)
+    report |= _outcome(request, step, report)
     report |= {"frontier": _frontier(step), "baselines": _baselines(step)}
     return report | {"verdict": _verdict(request, report)}
 
@@ -88,7 +90,6 @@ def _memory(step: PlannedStep, report: Mapping[str, Any]) -> dict[str, Any]:
         peak = worst.live_bytes
     compiled = [size for graph in step.graphs if (size := graph.decision.compiled_bytes)]
     return {
-        "budget_bytes": min(graph.decision.budget_bytes for graph in step.graphs) + step.state_bytes,
         "peak_bytes": peak,
         "step_peak_bytes": peak - step.state_bytes,
         "min_peak_bytes": min(peak, step.peak_bytes([graph.min_peak_bytes for graph in step.graphs])),
@@ -103,6 +104,16 @@ def _memory(step: PlannedStep, report: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _budget(request: AnalysisRequest, step: PlannedStep, report: Mapping[str, Any]) -> dict[str, Any]:
+    fraction = request.memory_budget
+    if len(step.graphs) == 1 or not isinstance(fraction, float):
+        return {"budget_bytes": min(graph.decision.budget_bytes for graph in step.graphs) + step.state_bytes}
+    # A fraction is a position in the range of the step. Its graphs were planned at that position of their own ranges,
+    # which may add up to more: what they need is then what the fraction means.
+    low, high = report["min_peak_bytes"], report["fastest_bytes"]
+    return {"budget_bytes": max(low + int((high - low) * fraction), report["peak_bytes"])}
+
+
 def _seconds(step: PlannedStep) -> dict[str, Any]:
     seconds = sum(graph.decision.forecast.step_seconds for graph in step.graphs)
     fastest = sum(graph.fastest.seconds for graph in step.graphs)
@@ -110,11 +121,12 @@ def _seconds(step: PlannedStep) -> dict[str, Any]:
     return {"step_seconds": seconds, "fastest_seconds": fastest, "overhead": overhead}
 
 
-def _outcome(step: PlannedStep, report: Mapping[str, Any]) -> dict[str, Any]:
+def _outcome(request: AnalysisRequest, step: PlannedStep, report: Mapping[str, Any]) -> dict[str, Any]:
     outcomes = {graph.decision.outcome for graph in step.graphs}
     over = Outcome.OVER_BUDGET in outcomes
     # Each graph is planned within the whole budget; together they may be over it.
     over = over or (len(step.graphs) > 1 and report["peak_bytes"] > report["budget_bytes"])
+    over = over or _needed_bytes(report) > device_limit(request.memory_budget, request.profile)
     name = "over_budget" if over else "fastest" if outcomes == {Outcome.FASTEST} else "fits"
     return {"fits": not over, "outcome": name}
 
@@ -166,10 +178,18 @@ def _verdict(request: AnalysisRequest, report: Mapping[str, Any]) -> str:
         overhead, peak = report["overhead"], format_size(report["peak_bytes"])
         cost = f"{overhead:.1%} slower than the fastest plan" if overhead > _NEGLIGIBLE else "at full speed"
         return f"It fits: {peak} of {budget} on {device}, {cost}."
-    needed = max(report["peak_bytes"], report["compiled_bytes"] or 0)
+    needed, limit = _needed_bytes(report), device_limit(request.memory_budget, request.profile)
+    if needed <= report["budget_bytes"]:
+        # Inside the budget, which is more than the device has.
+        over = f"{format_size(needed - limit)} more than the {format_size(limit)} that {device} has for a step"
+        return f"It does not fit: the peak, {format_size(needed)}, is {over}."
     over = format_size(max(needed - report["budget_bytes"], 0))
     peak = f"{_whose_peak(request, report)}, {format_size(needed)},"
     return f"It does not fit: {peak} is {over} over the budget of {budget} on {device}."
+
+
+def _needed_bytes(report: Mapping[str, Any]) -> int:
+    return max(report["peak_bytes"], report["compiled_bytes"] or 0)
 
 
 def _whose_peak(request: AnalysisRequest, report: Mapping[str, Any]) -> str:

@@ -190,14 +190,15 @@ def _argument(node: fx.Node, name: str) -> Any:
     return None
 
 
+_ROOT = re.compile(r"""^[LG](\[[^]]*\])+\.?""")
+"""What Dynamo writes before the name of a module: the variable that holds the model, `L['self'].` or any other."""
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
 
 def _source(node: fx.Node) -> Source:
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
     module = str(list(stack.values())[-1][0]) if stack else ""
-    module = module.removeprefix("L['self']").removeprefix(".")
-    return Source(module, *_frame(node.meta.get("stack_trace") or ""))
+    return Source(_ROOT.sub("", module), *_frame(node.meta.get("stack_trace") or ""))
 
 
 @lru_cache(maxsize=4096)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,6 +15,7 @@ from torch.nn import functional as F
 
 import autockpt
 from autockpt.cost_models import load_profile
+from autockpt.cost_models.profiles import profile_json
 from autockpt.inductor.fake.cuda import NoFakeCuda, cuda_library, fake_cuda_device
 from autockpt.machine import cache_folder
 
@@ -127,6 +130,33 @@ def test_a_budget_below_the_minimum_peak_does_not_fit() -> None:
     analysis = autockpt.analyze(Layers(), torch.randn(2048, 64), memory_budget="1MiB")
     assert not analysis.fits
     assert "does not fit" in str(analysis)
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.3, 0.7, 1.0])
+def test_a_fraction_of_a_step_in_several_graphs_fits(fraction: float) -> None:
+    """The loss of GPT-2 in transformers is a graph of its own: its range is not that of the step."""
+    report = autockpt.analyze(Broken(), torch.randn(4096, 32), memory_budget=fraction).report
+    assert len(report["graphs"]) == 2
+    assert report["fits"]
+    assert report["min_peak_bytes"] <= report["peak_bytes"] <= report["budget_bytes"]
+
+
+@pytest.mark.parametrize(
+    ("budget", "limit"), [(0.3, "7.36 GiB"), (None, "7.36 GiB"), ("100%", "8.00 GiB"), ("2000GiB", "8.00 GiB")]
+)
+def test_a_step_that_is_larger_than_the_device_does_not_fit_it(tmp_path: Path, budget: Any, limit: str) -> None:
+    """A fraction is a position between two peaks, both of which may be more than the device has."""
+    small = replace(load_profile("cpu"), name="small-card", memory_bytes=8 * 2**30)
+    profile = tmp_path / "small.json"
+    profile.write_text(profile_json(small))
+    with torch.device("meta"):
+        model, batch = Layers(), torch.empty(2**22, 64)
+    report = autockpt.analyze(model, batch, memory_budget=budget, device=str(profile)).report
+    assert report["peak_bytes"] > 8 * 2**30
+    assert not report["fits"]
+    assert report["verdict"].startswith("It does not fit: the ")
+    assert limit in report["verdict"]
+    assert "small-card" in report["verdict"]
 
 
 def test_graph_breaks_are_listed_and_their_graphs_summed() -> None:

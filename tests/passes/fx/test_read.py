@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from traced import joint_of, read_joint
 
+from autockpt.inductor import capture_joints
 from autockpt.passes.fx.read import UnreadableGraph
 from autockpt.passes.graph.joint import Kind, Role, Trait
 
@@ -56,6 +60,25 @@ def test_every_value_knows_the_line_that_made_it() -> None:
     assert "gelu" in gelu.source.code
     linear = next(value for value in graph.values if value.operator == "aten.addmm.default")
     assert "up" in linear.source.module
+
+
+HELD = Small()
+
+
+@pytest.mark.parametrize(
+    ("step", "holder", "name"),
+    [
+        (lambda model, x: model(x), HELD, "up"),
+        (lambda models, x: models[0](x), [HELD], "up"),
+        (lambda state, x: state.net(x), SimpleNamespace(net=HELD), "net.up"),
+        (lambda _, x: HELD(x), None, "up"),
+    ],
+    ids=["argument", "list", "attribute", "global"],
+)
+def test_module_names_do_not_depend_on_the_variable_that_holds_the_model(step: Any, holder: Any, name: str) -> None:
+    (joint,) = capture_joints(step, (holder, torch.randn(8, 8)))
+    linear = next(value for value in joint.graph.values if value.operator == "aten.addmm.default")
+    assert linear.source.module == name
 
 
 def test_the_pieces_of_a_split_share_one_storage_and_the_results_of_a_norm_do_not() -> None:

@@ -17,7 +17,7 @@ from traced import joint_of, read_joint
 
 from autockpt.cost_models import load_profile
 from autockpt.passes.forecast.simulator import Simulator
-from autockpt.passes.planners.decide import pose
+from autockpt.passes.planners.decide import pose, resolve
 from autockpt.passes.planners.frontier import PLANNERS, Frontier
 from autockpt.passes.planners.generators import SaveEverything
 from autockpt.passes.problem.plan import Budget, Lowering, Setup
@@ -58,6 +58,17 @@ def test_a_larger_budget_never_gives_a_slower_plan(seed: int) -> None:
     found = [frontier.within(budget) for budget in budgets]
     assert all(a is not None and b is not None and a.seconds >= b.seconds for a, b in pairwise(found))
     assert all(f.peak_bytes <= b for f, b in zip(found, budgets, strict=True) if f is not None)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), fraction=st.sampled_from([0.0, 1e-9, 0.3, 1.0]), lowering=st.sampled_from(Lowering))
+def test_a_fraction_always_fits(seed: int, fraction: float, lowering: Lowering) -> None:
+    """The minimum peak is that of a plan which was found, so at 0.0 that plan is taken."""
+    frontier = Frontier(replace(random_problem(seed, max_values=10), lowering=lowering))
+    budget_bytes = resolve(Budget(fraction=fraction), frontier)
+    found = frontier.within(budget_bytes)
+    assert found is not None
+    assert found.peak_bytes <= budget_bytes
 
 
 def test_below_the_minimum_peak_there_is_no_plan() -> None:
