@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from autockpt.analysis import Analysis, analyze
     from autockpt.backend import Backend
+    from autockpt.enabling import disable, enable
     from autockpt.errors import AutockptError, BudgetError, OptionError, PlanError
     from autockpt.options import Options
     from autockpt.partition import GraphDecision, decisions
@@ -26,6 +27,8 @@ __all__ = [
     "PlanError",
     "analyze",
     "decisions",
+    "disable",
+    "enable",
 ]
 __version__ = "0.1.0"
 
@@ -41,6 +44,8 @@ _MODULES = {
     "PlanError": ("errors", "PlanError"),
     "analyze": ("analysis", "analyze"),
     "decisions": ("partition", "decisions"),
+    "disable": ("enabling", "disable"),
+    "enable": ("enabling", "enable"),
 }
 """Module and attribute of each public name; imported on first use, as most programs need few of them."""
 

@@ -1,4 +1,4 @@
-"""`autockpt analyze | calibrate | verify | bench | devices | diff | diagnose`, also as `python -m autockpt`.
+"""`autockpt analyze | calibrate | verify | bench | run | devices | diff | diagnose`, also as `python -m autockpt`.
 
 Exit codes: 0, or what the command says; 2 for wrong use, with one line on stderr; 130 when interrupted.
 """
@@ -18,6 +18,7 @@ _COMMANDS = {
     "calibrate": "Time this machine's kernels and fit a device profile to them.",
     "verify": "Run one real step at each budget and check every promise.",
     "bench": "Measure plans against plain Inductor and other baselines; planning time and optimality gaps.",
+    "run": "Run a script with every torch.compile for Inductor planned.",
     "devices": "List device profiles, and which of them is used here.",
     "diff": "Show what two saved plans do differently.",
     "diagnose": "Say what filled a device that ran out of memory, and which budget would have fitted.",

@@ -12,7 +12,7 @@ from typing import Any
 from autockpt.budget import ACCEPTED, check_budget
 from autockpt.cost_models import ProfileError, load_profile
 from autockpt.errors import OptionError, PlanError
-from autockpt.inductor import inductor_modes, inductor_options
+from autockpt.inductor import ENABLE_VARIABLE, inductor_modes, inductor_options
 from autockpt.machine import CACHE_VARIABLE
 from autockpt.passes.planners import PLANNERS
 from autockpt.plans import PlanFile
@@ -74,6 +74,7 @@ class Options:
 
 
 _PREFIX = "AUTOCKPT_"
+_OTHER_VARIABLES = (CACHE_VARIABLE, ENABLE_VARIABLE)
 KNOWN = tuple(option.name for option in fields(Options) if option.name != "inductor")
 
 
@@ -81,10 +82,10 @@ def _from_environment() -> dict[str, Any]:
     """AUTOCKPT_MEMORY_BUDGET and the like, for frameworks that pass only the name of a backend."""
     found = {}
     for variable, text in os.environ.items():
-        if variable.startswith(_PREFIX) and variable != CACHE_VARIABLE:
+        if variable.startswith(_PREFIX) and variable not in _OTHER_VARIABLES:
             name = variable.removeprefix(_PREFIX).lower()
             if name not in KNOWN:
-                accepted = ", ".join([*(f"{_PREFIX}{known.upper()}" for known in KNOWN), CACHE_VARIABLE])
+                accepted = ", ".join([*(f"{_PREFIX}{known.upper()}" for known in KNOWN), *_OTHER_VARIABLES])
                 raise OptionError(f"unknown environment variable {variable}; accepted are {accepted}")
             found[name] = _plain(text)
     return found

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from autockpt.inductor.fake.cuda import TracedDevice, fake_cuda_device
     from autockpt.inductor.fake.gpus import NoTriton, fake_triton_driver, gpu_properties
     from autockpt.inductor.fake.step import Factory, FakeStep, from_factory, from_model
+    from autockpt.inductor.inductor_calls import ENABLE_VARIABLE, replace_inductor_calls
     from autockpt.inductor.joint import JointModule
     from autockpt.inductor.real_arguments import NotRunnable, RunnableCall
     from autockpt.inductor.scheduler import InnerCompile, plain_inductor, precision_patches
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "ENABLE_VARIABLE",
     "AutockptError",
     "DryRun",
     "Factory",
@@ -53,6 +55,7 @@ __all__ = [
     "interpret",
     "plain_inductor",
     "precision_patches",
+    "replace_inductor_calls",
     "reset_dynamo",
     "torch_budget",
     "trace",
@@ -68,6 +71,7 @@ _NAMES = {
     "fake.cuda": "TracedDevice fake_cuda_device",
     "fake.step": "Factory FakeStep from_factory from_model",
     "fake.gpus": "NoTriton fake_triton_driver gpu_properties",
+    "inductor_calls": "ENABLE_VARIABLE replace_inductor_calls",
     "joint": "JointModule",
     "real_arguments": "NotRunnable RunnableCall",
     "scheduler": "InnerCompile plain_inductor precision_patches",

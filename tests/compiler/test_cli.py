@@ -54,7 +54,7 @@ BENCHES = ["bench budgets", "bench frontier", "bench overhead", "bench plan"]
 
 
 @pytest.mark.parametrize(
-    "command", ["analyze", "calibrate", "verify", "bench", *BENCHES, "devices", "diff", "diagnose"]
+    "command", ["analyze", "calibrate", "verify", "bench", *BENCHES, "run", "devices", "diff", "diagnose"]
 )
 def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str], command: str) -> None:
     assert main([*command.split(), "--help"]) == 0
