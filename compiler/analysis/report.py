@@ -189,7 +189,7 @@ def _verdict(request: AnalysisRequest, report: Mapping[str, Any]) -> str:
 
 
 def _needed_bytes(report: Mapping[str, Any]) -> int:
-    return max(report["peak_bytes"], report["compiled_bytes"] or 0)
+    return max(int(report["peak_bytes"]), int(report["compiled_bytes"] or 0))
 
 
 def _whose_peak(request: AnalysisRequest, report: Mapping[str, Any]) -> str:
