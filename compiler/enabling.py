@@ -1,7 +1,7 @@
 """`autockpt.enable(...)`: every `torch.compile` that says `inductor`, or no backend, is planned by autockpt.
 
 For frameworks that accept no other name of a backend, or that call `torch.compile` themselves. Explicit other backends
-are left alone. A model that is compiled already keeps its code; `torch.compiler.reset()` forgets it.
+are left alone. Code that was compiled before is forgotten, here and by `disable`, and compiled again when it next runs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from autockpt.inductor import ENABLE_VARIABLE, replace_inductor_calls
+from autockpt.inductor import ENABLE_VARIABLE, forget_compiled_code, replace_inductor_calls
 
 if TYPE_CHECKING:
     from autockpt.options import Options
@@ -62,15 +62,19 @@ class _State:
             self._enabled.append(enabled)
             if self._restore is None:
                 self._restore = replace_inductor_calls(_compile)
+            forget_compiled_code()
         return enabled
 
     def remove(self, enabled: Enabled | None) -> None:
         """Of one that is not enabled any more nothing is left to remove; None removes all."""
         with self._lock:
-            self._enabled = [one for one in self._enabled if enabled is not None and one is not enabled]
+            before = self._enabled
+            self._enabled = [one for one in before if enabled is not None and one is not enabled]
             if not self._enabled and self._restore is not None:
                 self._restore()
                 self._restore = None
+            if self._enabled != before:
+                forget_compiled_code()
 
     @property
     def innermost(self) -> Enabled | None:

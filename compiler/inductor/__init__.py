@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from autockpt.inductor.fake.cuda import TracedDevice, fake_cuda_device
     from autockpt.inductor.fake.gpus import NoTriton, fake_triton_driver, gpu_properties
     from autockpt.inductor.fake.step import Factory, FakeStep, from_factory, from_model
-    from autockpt.inductor.inductor_calls import ENABLE_VARIABLE, replace_inductor_calls
+    from autockpt.inductor.inductor_calls import ENABLE_VARIABLE, forget_compiled_code, replace_inductor_calls
     from autockpt.inductor.joint import JointModule
     from autockpt.inductor.real_arguments import NotRunnable, RunnableCall
     from autockpt.inductor.scheduler import InnerCompile, plain_inductor, precision_patches
@@ -47,6 +47,7 @@ __all__ = [
     "capture_joints",
     "fake_cuda_device",
     "fake_triton_driver",
+    "forget_compiled_code",
     "from_factory",
     "from_model",
     "gpu_properties",
@@ -71,7 +72,7 @@ _NAMES = {
     "fake.cuda": "TracedDevice fake_cuda_device",
     "fake.step": "Factory FakeStep from_factory from_model",
     "fake.gpus": "NoTriton fake_triton_driver gpu_properties",
-    "inductor_calls": "ENABLE_VARIABLE replace_inductor_calls",
+    "inductor_calls": "ENABLE_VARIABLE forget_compiled_code replace_inductor_calls",
     "joint": "JointModule",
     "real_arguments": "NotRunnable RunnableCall",
     "scheduler": "InnerCompile plain_inductor precision_patches",

@@ -6,6 +6,7 @@ import of it that began the import of torch would be asked for names that it doe
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -27,13 +28,22 @@ def replace_inductor_calls(compile: CompileGraph) -> Callable[[], None]:
 
     def call(self: Any, model_: Any, inputs_: Any, *, config_patches: Mapping[str, Any] | None = None) -> Any:
         def plain() -> Any:
-            return original(self, model_, inputs_, config_patches=config_patches)
+            return original(self, model_, inputs_, config_patches=config_patches)  # type: ignore[no-untyped-call]
 
         return compile(model_, inputs_, {**self.config, **(config_patches or {})}, plain)
 
-    Wrapper.__call__ = call
+    Wrapper.__call__ = call  # type: ignore[method-assign]  # undone by `restore`
 
     def restore() -> None:
-        Wrapper.__call__ = original
+        Wrapper.__call__ = original  # type: ignore[method-assign]  # as it was
 
     return restore
+
+
+def forget_compiled_code() -> None:
+    """Dynamo finds compiled code by function and backend, and cannot tell planned from plain: another model of the same
+    class would run the code of the first, without a budget or with one that does not hold any more."""
+    if "torch._dynamo" in sys.modules:
+        import torch
+
+        torch.compiler.reset()

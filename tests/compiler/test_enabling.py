@@ -98,6 +98,14 @@ def test_as_a_context_manager_the_innermost_counts_and_ends_with_its_block() -> 
     assert WRAPPER.__call__ is ORIGINAL
 
 
+def test_a_model_that_ran_before_is_planned_anew_with_the_options_that_hold() -> None:
+    compiled = torch.compile(net(), backend="inductor")
+    with autockpt.enable(memory_budget=0.0, lower="eager"):
+        assert planned(train(compiled)) == 1
+    with autockpt.enable(memory_budget=1.0, lower="eager"):
+        assert planned(train(compiled)) == 1
+
+
 def test_options_of_torch_compile_reach_inductor(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     monkeypatch.setattr("autockpt.backend.compile_graph", lambda gm, inputs, options: seen.append(options) or gm)
