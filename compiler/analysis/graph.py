@@ -11,6 +11,7 @@ from autockpt.partition import Choice, Request, choose, torch_candidate
 from autockpt.passes.forecast import TORCH_PARTITION, Candidate, Timeline, build_timeline
 from autockpt.passes.planners import Decision, find_baselines
 from autockpt.passes.problem import Lowering, Plan
+from autockpt.progress import prefixed
 from autockpt.units import Progress
 
 _BASELINES = ("save everything", "recompute everything", "checkpoint every block", "square root")
@@ -93,7 +94,9 @@ def _frontier_points(decision: Decision, fastest: Candidate, progress: Progress)
     low, high, count = decision.min_peak_bytes, frontier.fastest.peak_bytes, frontier.space.effort.frontier_points
     found: dict[Plan, tuple[Candidate, int]] = {}
     for number in range(count):
-        progress(f"the frontier, {number + 1} of {count}")
+        where = f"the frontier, {number + 1} of {count}"
+        progress(where)
+        frontier.progress = prefixed(progress, where)
         budget_bytes = low + (high - low) * number // (count - 1)
         candidate = frontier.within(budget_bytes) or frontier.lowest_known
         found.setdefault(candidate.plan, (candidate, budget_bytes))

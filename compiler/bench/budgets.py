@@ -10,6 +10,7 @@ from rich.table import Table
 
 from autockpt.measure import ReferenceGradients, Training, interleaved_times, load_training, measure_peak
 from autockpt.partition import GraphDecision, decisions
+from autockpt.progress import stage
 from autockpt.units import Progress, format_size
 
 PLAIN = "inductor"
@@ -48,16 +49,18 @@ def bench_budgets(target: str, steps: int, repeats: int, progress: Progress) -> 
     progress("plain Inductor")
     plain = load_training(target, "inductor")
     reference = ReferenceGradients(plain)
-    progress("minimum peak and fastest plan")
-    low, high = (_compiled(target, fraction)[1].budget_bytes for fraction in (0.0, 1.0))
+    with stage(progress, "minimum peak and fastest plan"):
+        low, high = (_compiled(target, fraction)[1].budget_bytes for fraction in (0.0, 1.0))
     trainings: dict[str, Training] = {PLAIN: plain}
     planned: dict[str, GraphDecision] = {}
     for number in range(steps):
         budget = low + (high - low) * number // max(steps - 1, 1)
         name = f"autockpt {number + 1}/{steps}"
-        progress(name)
-        trainings[name], planned[name] = _compiled(target, budget)
+        with stage(progress, name):
+            trainings[name], planned[name] = _compiled(target, budget)
+    progress("comparing gradients")
     equal = {name: reference.compare(training).repeated == 0.0 for name, training in trainings.items()}
+    progress("measuring peaks")
     peaks = {name: measure_peak(training.step, training.device) for name, training in trainings.items()}
     times = interleaved_times({name: training.step for name, training in trainings.items()}, repeats, progress)
     seconds = {name: statistics.median(taken) for name, taken in times.items()}

@@ -9,6 +9,7 @@ from typing import Any
 
 from autockpt.bench.baselines import PLAIN, runnable_baselines
 from autockpt.measure import TOLERANCE, ReferenceGradients, Training, interleaved_times, load_training, measure_peak
+from autockpt.progress import stage
 from autockpt.units import Progress, format_size
 
 FRONTIER_BUDGETS = (0.8, 0.5, 0.2, 0.1, 0.0)
@@ -146,9 +147,9 @@ class _Runs:
     reference: ReferenceGradients | None = None
 
     def add(self, run: MeasuredRun, start: Callable[[], Training]) -> None:
-        self.progress(run.name)
         try:
-            training = start()
+            with stage(self.progress, run.name):
+                training = start()
         except Exception as error:
             # Models and baselines may raise anything: the row says what. Without the reference nothing can be compared.
             if self.reference is None:
@@ -157,6 +158,7 @@ class _Runs:
             return
         if self.reference is None:
             self.reference = ReferenceGradients(training)
+        self.progress(f"{run.name}: gradients and peak")
         self.trainings[run.name] = training
         compared = self.reference.compare(training)
         self.measured[run.name] = replace(

@@ -19,6 +19,7 @@ from autockpt.measure import load_training
 from autockpt.passes.graph import JointGraph
 from autockpt.passes.planners import Decision, decide
 from autockpt.passes.problem import CHECKED_MARGIN, Budget, Setup
+from autockpt.progress import prefixed
 from autockpt.units import Progress, format_size
 
 PLAN_BUDGETS = (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -55,7 +56,8 @@ def bench_gaps(targets: Sequence[str], budgets: Sequence[float], progress: Progr
         for graph in traced_graphs(target):
             for budget in budgets:
                 progress(f"{target} at {budget}")
-                yield _gap_row(target, budget, decide(graph, plan_setup(budget)))
+                decision = decide(graph, plan_setup(budget), None, prefixed(progress, f"{target} at {budget}"))
+                yield _gap_row(target, budget, decision)
 
 
 def traced_graphs(target: str, **settings: int) -> list[JointGraph]:

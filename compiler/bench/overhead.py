@@ -14,6 +14,7 @@ from autockpt.errors import AutockptError
 from autockpt.measure import Training, interleaved_times, load_training, ratio, seconds_by_family
 from autockpt.partition import GraphDecision, decisions
 from autockpt.passes.forecast import Family, Forecast, Times
+from autockpt.progress import stage
 from autockpt.units import Progress
 
 NO_RECOMPUTATION = "nothing recomputed"
@@ -75,16 +76,16 @@ class Overhead:
 
 def bench_overhead(target: str, plans: int, repeats: int, progress: Progress, **options: Any) -> Overhead:
     """Plans at evenly spaced budgets. All are compiled first, then timed together."""
-    progress(NO_RECOMPUTATION)
     none = {**options, "memory_budget": 1.0, "planner": "save_everything"}
-    training, decision = _compiled(target, none)
+    with stage(progress, NO_RECOMPUTATION):
+        training, decision = _compiled(target, none)
     trainings, decided = {NO_RECOMPUTATION: training}, {NO_RECOMPUTATION: decision}
     budgets: dict[str, float] = {}
     for number in range(plans):
         budget = round(1.0 - number / max(plans - 1, 1), 3)
         name = f"budget {budget:g}"
-        progress(name)
-        training, decision = _compiled(target, {**options, "memory_budget": budget})
+        with stage(progress, f"{name}, {number + 1} of {plans}"):
+            training, decision = _compiled(target, {**options, "memory_budget": budget})
         if decision.plan in [known.plan for known in decided.values()]:
             continue
         trainings[name], decided[name], budgets[name] = training, decision, budget

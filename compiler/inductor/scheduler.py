@@ -26,6 +26,8 @@ from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 from torch._inductor.utils import get_donated_idxs
 from torch._inductor.virtualized import V
 
+from autockpt.progress import report
+
 _FACTS, _TORCH_OWN = "autockpt_unhashed_facts", "autockpt_torch_own"
 """Keys of `module.meta`."""
 _SMALL_BYTES = 64 * 2**10
@@ -56,6 +58,7 @@ class InnerCompile:
         self._patches = {name: value for name, value in _PATCHES.items() if name not in overridden}
 
     def __call__(self, module: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
+        report(f"compiling the {'backward' if kwargs.get('is_backward') else 'forward'}")
         if _FACTS not in module.meta:
             return compile_fx_inner(module, *args, **kwargs)
         module.meta[_FACTS] = _unhashed_facts(module)

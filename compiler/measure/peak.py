@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch.profiler import ProfilerActivity, profile
+
+from autockpt.measure.quiet_profiler import quiet_profile
 
 Step = Callable[[], object]
 
@@ -22,7 +23,7 @@ def measure_peak(step: Step, device: torch.device) -> int:
         step()
         torch.cuda.synchronize(device)
         return int(torch.cuda.max_memory_allocated(device) - before)
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+    with quiet_profile(profile_memory=True) as profiler:
         step()
     return _peak(_allocations(profiler))
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch.profiler import ProfilerActivity, profile
 
 from autockpt.measure.peak import Step
+from autockpt.measure.quiet_profiler import quiet_profile
 from autockpt.passes.forecast import Family, Times
 
 _RESAMPLES = 1000
@@ -80,7 +80,7 @@ _NAMES = {
 def seconds_by_family(step: Step) -> Times:
     """Mean seconds of a step by kernel family. The profiler sees kernels of torch's libraries; the rest is `OTHER`."""
     step()
-    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+    with quiet_profile() as profiler:
         started = time.perf_counter()
         for _ in range(_STEPS):
             step()

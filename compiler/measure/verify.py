@@ -14,6 +14,7 @@ from autockpt.measure.gradients import Comparison, ReferenceGradients
 from autockpt.measure.peak import measure_peak
 from autockpt.measure.step import Training, load_training
 from autockpt.partition import GraphDecision, decisions, unused_reason
+from autockpt.progress import report, stage
 from autockpt.units import Progress, format_size
 
 TOLERANCE = 1e-5
@@ -73,15 +74,18 @@ def verify_target(
     device: str | None = None,
 ) -> list[tuple[Verdict, str]]:
     """A verdict for each budget, each with the breakdown of its peak as text."""
-    progress(f"{target}: plain Inductor")
     load = partial(load_training, target, settings=settings, device=device)
-    plain = load(plain_inductor)
-    reference = ReferenceGradients(plain)
-    plain_bytes = measure_peak(plain.step, plain.device) + plain.graph_input_bytes
+    with stage(progress, f"{target}: plain Inductor"):
+        report("building the model")
+        plain = load(plain_inductor)
+        report("compiling and running it, for its gradients")
+        reference = ReferenceGradients(plain)
+        report("measuring its peak")
+        plain_bytes = measure_peak(plain.step, plain.device) + plain.graph_input_bytes
     found = []
-    for budget in budgets:
-        progress(f"{target}: budget {budget}")
-        verdict, shown = _verify(Verdict(target, str(budget)), load, budget, reference)
+    for number, budget in enumerate(budgets, 1):
+        with stage(progress, f"{target}: budget {budget}, {number} of {len(budgets)}"):
+            verdict, shown = _verify(Verdict(target, str(budget)), load, budget, reference)
         found.append((replace(verdict, plain_bytes=plain_bytes), shown))
     return found
 
@@ -90,8 +94,10 @@ def _verify(
     blank: Verdict, load: Callable[..., Training], budget: int | float | str, reference: ReferenceGradients
 ) -> tuple[Verdict, str]:
     before = len(decisions())
+    report("building the model")
     training = load("autockpt", options={"memory_budget": budget})
     started = time.perf_counter()
+    report("tracing")
     try:
         training.step()
     except BudgetError as error:
@@ -101,6 +107,7 @@ def _verify(
     if len(made) != 1:
         return replace(blank, note=f"{len(made)} planned graphs, not one", broken=("graphs",)), ""
     decision = made[0]
+    report("measuring the peak and comparing gradients")
     decision.measured_bytes = measure_peak(training.step, training.device) + training.graph_input_bytes
     return _judge(blank, decision, reference.compare(training), seconds), decision.breakdown()
 

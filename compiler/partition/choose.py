@@ -27,6 +27,7 @@ from autockpt.passes.planners import (
 )
 from autockpt.passes.problem import UNCHECKED_MARGIN, BrokenPlan, Lowering, Outcome, Plan, Setup, savable_set
 from autockpt.plans import PlanFile
+from autockpt.progress import prefixed, report
 from autockpt.units import Progress
 
 log = logging.getLogger("autockpt")
@@ -50,7 +51,7 @@ class Request:
     cost: str = "profile"
     timings: Path | None = None
     """The folder of measured operator times; needed where `cost` measures any."""
-    progress: Progress = field(default=lambda _: None, repr=False)
+    progress: Progress = field(default=report, repr=False)
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class _Pipeline:
     def run(self) -> Choice:
         self._request.progress("reading the graph")
         timings = self._time()
-        self._request.progress("planning")
+        self._request.progress(f"planning, {len(self._joint.graph.values)} values")
         decision = self._decide(self._setup, timings)
         if not is_hopeless(decision):
             decision = self._with_torch_own(decision)
@@ -126,7 +127,7 @@ class _Pipeline:
     def _decide(self, setup: Setup, timings: GraphTimings) -> Decision:
         graph = self._joint.graph
         if self._request.plan is None:
-            return decide(graph, setup, timings.seconds)
+            return decide(graph, setup, timings.seconds, prefixed(self._request.progress, "planning"))
         try:
             return decide_fixed(graph, self._request.plan.for_graph(graph), setup, timings.seconds)
         except BrokenPlan as broken:
@@ -176,7 +177,7 @@ class _Pipeline:
             return self._decide(replace(self._setup, margin=UNCHECKED_MARGIN), timings)
 
     def _compiled_peak(self, candidate: Candidate, modules: Modules) -> CompiledPeak:
-        self._request.progress("generating code, to count what it allocates")
+        self._request.progress(f"dry run {len(self._records) + 1}: generating code and counting what it allocates")
         started = time.perf_counter()
         result = self._joint.dry_run(modules)
         seconds = time.perf_counter() - started

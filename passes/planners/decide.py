@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -116,14 +116,19 @@ class Decision:
         return min(self.frontier.fastest, self.candidate, key=lambda candidate: candidate.seconds)
 
 
-def decide(graph: JointGraph, setup: Setup, measured: Mapping[str, float] | None = None) -> Decision:
+def decide(
+    graph: JointGraph,
+    setup: Setup,
+    measured: Mapping[str, float] | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Decision:
     """The fastest plan that fits, or the one with the lowest peak; the outcome says which.
 
-    `measured`: seconds of values that were timed, instead of the profile's.
+    `measured`: seconds of values that were timed, instead of the profile's. `progress` is told of each search.
     """
     started = time.perf_counter()
     with gc_paused():
-        frontier = Frontier(pose(graph, setup, measured), PLANNERS[setup.planner], setup.solve_seconds)
+        frontier = Frontier(pose(graph, setup, measured), PLANNERS[setup.planner], setup.solve_seconds, None, progress)
         budget_bytes = resolve(setup.budget, frontier)
         found = frontier.within(budget_bytes)
         chosen = found or frontier.lowest_known

@@ -6,7 +6,7 @@ slower plan. Most plans are never made: a generator stops where its own bound is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import inf
 
@@ -16,6 +16,7 @@ from autockpt.passes.planners.evictions import Evictions
 from autockpt.passes.planners.generators import (
     Cuts,
     Exact,
+    Generator,
     GeneratorFactory,
     IntervalProgram,
     SaveEverything,
@@ -44,8 +45,11 @@ class Frontier:
         generators: Sequence[GeneratorFactory] = PLANNERS["auto"],
         solve_seconds: float = 10.0,
         effort: Effort | None = None,
+        progress: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.problem = problem
+        self.progress = progress
+        """Called with a line of text before each search; a caller that shows more may set another."""
         self.space = SearchSpace(problem, effort, solve_seconds)
         self.generators = tuple(make(self.space) for make in generators)
 
@@ -56,13 +60,13 @@ class Frontier:
     @cached_property
     def fastest(self) -> Candidate:
         """The fastest plan of all families, whatever its peak."""
-        found = [candidate for generator in self.generators if (candidate := generator.fastest())]
+        found = [candidate for generator in self._each("fastest plan") if (candidate := generator.fastest())]
         return min(found, key=lambda candidate: (candidate.seconds, candidate.peak_bytes))
 
     @cached_property
     def lowest(self) -> Candidate:
         """The plan with the lowest peak of all families; the fastest of those."""
-        found = [candidate for generator in self.generators if (candidate := generator.lowest())]
+        found = [candidate for generator in self._each("minimum peak") if (candidate := generator.lowest())]
         return min((*found, self.fastest), key=by_peak)
 
     @property
@@ -75,13 +79,19 @@ class Frontier:
         if self.fastest.peak_bytes <= budget_bytes:
             return self.fastest
         best: Candidate | None = None
-        for generator in self.generators:
+        for generator in self._each("plan for the budget"):
             best = faster(best, generator.within(budget_bytes, best.seconds if best else inf))
         # A search at a lower budget of the grid may have found a plan over that budget which fits this one.
         for candidate in self.space.evaluator.evaluated:
             if candidate.peak_bytes <= budget_bytes:
                 best = faster(best, candidate)
         return best
+
+    def _each(self, purpose: str) -> Iterator[Generator]:
+        """The generators in turn, each announced: together they may take minutes."""
+        for number, generator in enumerate(self.generators, 1):
+            self.progress(f"{purpose}, {number} of {len(self.generators)}")
+            yield generator
 
     def next_faster_bytes(self, candidate: Candidate) -> int | None:
         """The lowest peak of all evaluated plans that are faster than this one; None where none is."""
