@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from autockpt.options import Options
     from autockpt.partition import GraphDecision, decisions
     from autockpt.plans import PlanFile as Plan
+    from autockpt.vouch import allow_recompute
 
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Options",
     "Plan",
     "PlanError",
+    "allow_recompute",
     "analyze",
     "decisions",
     "disable",
@@ -42,6 +44,7 @@ _MODULES = {
     "Options": ("options", "Options"),
     "Plan": ("plans", "PlanFile"),
     "PlanError": ("errors", "PlanError"),
+    "allow_recompute": ("vouch", "allow_recompute"),
     "analyze": ("analysis", "analyze"),
     "decisions": ("partition", "decisions"),
     "disable": ("enabling", "disable"),

@@ -20,6 +20,7 @@ from autockpt.machine import cache_folder, find_profile, with_tf32
 from autockpt.options import Options
 from autockpt.partition import Partitioner, Request, free_with
 from autockpt.passes.problem import CHECKED_MARGIN, UNCHECKED_MARGIN, Lowering, Setup
+from autockpt.vouch import allowed_operators
 
 Compiled = Callable[..., Any]
 log = logging.getLogger("autockpt")
@@ -104,6 +105,7 @@ def _request(example_inputs: Sequence[Any], options: Options) -> Request:
         planner=options.planner,
         solve_seconds=options.solve_seconds,
         margin=CHECKED_MARGIN if dry_run else UNCHECKED_MARGIN,
+        allowed=allowed_operators(),
     )
     timings = cache_folder() / "timings"
     return Request(setup, dry_run=dry_run, plan=options.plan, cost=options.cost, timings=timings)

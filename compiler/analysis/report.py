@@ -22,6 +22,8 @@ what_if                         change, settings, fits, peak_bytes, min_peak_byt
 max_batch                       batch, peak_bytes, next_bytes (peak of one more; null where the search stopped),
                                 stopped (why it did, or ""); null without --max-batch
 estimated                       operators without a formula: name, and how their time was estimated
+held                            operators whose results are saved because nobody vouched for them: operator, calls,
+                                bytes (freed at most if released), release (what lets them be recomputed)
 """
 
 from __future__ import annotations
@@ -36,8 +38,12 @@ from autockpt.analysis.graph import GraphAnalysis
 from autockpt.analysis.graph_report import graph_report
 from autockpt.analysis.request import AnalysisRequest
 from autockpt.analysis.result import PlannedStep
+<<<<<<< HEAD
 from autockpt.budget import device_limit
 from autockpt.partition import estimated_operators
+=======
+from autockpt.partition import estimated_operators, find_held
+>>>>>>> b660c07 (An operator that nobody vouched for runs once: custom operators, Triton kernels and higher-order operators are must-save; autockpt.allow_recompute releases them)
 from autockpt.passes.problem import Outcome
 from autockpt.render import peak_launch, step_launches
 from autockpt.units import format_size
@@ -74,6 +80,7 @@ def build_report(request: AnalysisRequest, step: PlannedStep) -> dict[str, Any]:
         "breaks": [asdict(one) for one in step.breaks],
         "what_if": [],
         "max_batch": None,
+        "held": [held.as_json() for graph in step.graphs for held in find_held(graph.decision)],
         "estimated": {name: why for graph in step.graphs for name, why in _estimated(graph).items()},
     }
     report |= _memory(step, report)

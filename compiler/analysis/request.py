@@ -16,6 +16,7 @@ from autockpt.machine import default_device, find_profile, with_tf32
 from autockpt.passes.problem import CHECKED_MARGIN, UNCHECKED_MARGIN, Setup
 from autockpt.plans import PlanFile
 from autockpt.units import Progress
+from autockpt.vouch import allowed_operators
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class AnalysisRequest:
             threads=torch.get_num_threads(),
             solve_seconds=self.solve_seconds,
             margin=CHECKED_MARGIN if self.dry_run else UNCHECKED_MARGIN,
+            allowed=allowed_operators(),
         )
 
 

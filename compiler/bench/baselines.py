@@ -27,6 +27,7 @@ from autockpt.passes.graph import JointGraph
 from autockpt.passes.planners import Baseline, Decision, decide, find_baselines
 from autockpt.passes.problem import Budget, Outcome, Setup
 from autockpt.units import Progress, format_size
+from autockpt.vouch import allowed_operators
 
 PLAIN, TORCH, BLOCKS = "plain Inductor", "torch's budget", "checkpoint every block"
 """Names of series: one line of a plot each."""
@@ -138,7 +139,7 @@ def bench_baselines(
     progress("tracing")
     training = load_training(target)
     profile = find_profile(training.device)
-    setup = Setup(Budget(fraction=0.0), profile, threads=torch.get_num_threads())
+    setup = Setup(Budget(fraction=0.0), profile, threads=torch.get_num_threads(), allowed=allowed_operators())
     graphs = capture_joints(training.model, training.inputs)
     return [row for n, joint in enumerate(graphs) for row in _rows(n, joint, setup, torch_budgets, progress)]
 

@@ -21,6 +21,7 @@ from autockpt.passes.planners import Decision, decide
 from autockpt.passes.problem import CHECKED_MARGIN, Budget, Setup
 from autockpt.progress import prefixed
 from autockpt.units import Progress, format_size
+from autockpt.vouch import allowed_operators
 
 PLAN_BUDGETS = (0.1, 0.3, 0.5, 0.7, 0.9)
 """From the minimum peak, 0.0, to the fastest plan's, 1.0."""
@@ -69,7 +70,9 @@ def traced_graphs(target: str, **settings: int) -> list[JointGraph]:
 
 def plan_setup(fraction: float) -> Setup:
     """As a compilation on the CPU plans when a dry run checks the plan; the profile is the same on every machine."""
-    setup = Setup(Budget(fraction=fraction), load_profile("cpu"), threads=torch.get_num_threads())
+    setup = Setup(
+        Budget(fraction=fraction), load_profile("cpu"), threads=torch.get_num_threads(), allowed=allowed_operators()
+    )
     return replace(setup, margin=CHECKED_MARGIN)
 
 

@@ -3,8 +3,9 @@
 Timed are operators that run as kernels of their own. With `lower="eager"` these are all but views. With Inductor they
 are the extern kernels: matmuls, convolutions, attention and whatever else Inductor does not generate; a loop that is
 fused costs what it adds to its kernel, which cannot be timed alone, and is priced by the device profile. So are
-operators that mutate inputs, communicate with other processes or have subgraphs, and those with a formula that read
-indices, because their time depends on values that do not exist yet. A convolution is timed in the layout that was
+operators that mutate inputs, communicate with other processes or have subgraphs, those that nobody vouched for, which
+may have a state, and those with a formula that read indices, because their time depends on values that do not exist
+yet. A convolution is timed in the layout that was
 traced, which Inductor may change.
 
 Timings differ from run to run. Processes that share a cache folder agree on them, but ranks on several machines, or a
@@ -27,7 +28,7 @@ from autockpt.machine.cache import TimingCache
 from autockpt.machine.hardware import device_available, timing_conditions
 from autockpt.machine.time_call import time_call, undisturbed
 from autockpt.passes.graph import JointGraph, Kind, Trait, Value
-from autockpt.passes.problem import Lowering, Setup, work_of_value
+from autockpt.passes.problem import Lowering, Setup, is_held, work_of_value
 
 log = logging.getLogger("autockpt")
 
@@ -84,6 +85,7 @@ def _distinct(call_of: CallOf, graph: JointGraph, setup: Setup, cost: str, left:
         if not _is_timed(graph, value, setup.lowering, cost):
             continue
         try:
+            _check_vouched(value, setup)
             call = call_of(value.name)
             _check_timeable(call, setup.device.kind, work_of_value(graph, value).estimated)
         except NotRunnable as reason:
@@ -104,6 +106,13 @@ def _is_timed(graph: JointGraph, value: Value, lowering: Lowering, cost: str) ->
     if cost == "profile":
         return value.kind is Kind.EXTERN and work_of_value(graph, value).estimated
     return value.kind is Kind.EXTERN or lowering is Lowering.EAGER
+
+
+def _check_vouched(value: Value, setup: Setup) -> None:
+    if is_held(value, setup.allowed):
+        raise NotRunnable(
+            "running it might change a state of its own; autockpt.allow_recompute vouches that it does not"
+        )
 
 
 def _check_timeable(call: RunnableCall, profiled: str, estimated: bool) -> None:

@@ -6,6 +6,7 @@
 
 from autockpt.partition.breakdown import breakdown_json
 from autockpt.partition.choose import Choice, Request, choose, torch_candidate
+from autockpt.partition.held import Held, find_held
 from autockpt.partition.messages import estimated_operators, unused_reason
 from autockpt.partition.partitioner import Partitioner
 from autockpt.partition.record import GraphDecision, decisions, free_with
@@ -13,12 +14,14 @@ from autockpt.partition.record import GraphDecision, decisions, free_with
 __all__ = [
     "Choice",
     "GraphDecision",
+    "Held",
     "Partitioner",
     "Request",
     "breakdown_json",
     "choose",
     "decisions",
     "estimated_operators",
+    "find_held",
     "free_with",
     "torch_candidate",
     "unused_reason",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from autockpt.partition.held import find_held
 from autockpt.passes.forecast import Live
 from autockpt.passes.planners import Decision
 from autockpt.units import format_size
@@ -26,6 +27,9 @@ def breakdown(decision: Decision) -> str:
     for live in forecast.at_peak[:_LARGEST]:
         name = f"{live.name:<28}  {live.content.value:<12}  {_source(decision, live)}"
         lines.append(_line(name, live.nbytes))
+    if held := find_held(decision):
+        lines.append("saved because nobody vouched for the operator")
+        lines += [_line(f"results of {one.calls} calls; {one.release} releases them", one.nbytes) for one in held]
     return "\n".join(lines)
 
 

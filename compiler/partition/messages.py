@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from autockpt.partition.breakdown import breakdown_json
+from autockpt.partition.held import find_held
 from autockpt.passes.forecast import TORCH_PARTITION, Content
 from autockpt.passes.graph import JointGraph, Role
 from autockpt.passes.planners import Decision
@@ -113,6 +114,7 @@ def decision_json(decision: Decision, name: str) -> dict[str, Any]:
         "timed_out": decision.frontier.space.timed_out,
         "gap": decision.gap.as_json(),
         "at_peak": breakdown_json(decision),
+        "held": [held.as_json() for held in find_held(decision)],
         "must_save": {k: v for k, v in decision.problem.must_save.items() if k in decision.plan.saved},
         "saved": {name: decision.problem.graph.bytes_of(name) for name in sorted(decision.plan.saved)},
         "recomputed": _recomputed(decision.problem.graph, decision),

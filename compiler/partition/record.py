@@ -19,7 +19,14 @@ from autockpt.inductor import DryRun, trace_artifact
 from autockpt.machine import GraphTimings
 from autockpt.partition.breakdown import breakdown
 from autockpt.partition.choose import Choice
-from autockpt.partition.messages import decision_json, estimated_operators, named, one_line, tensor_table
+from autockpt.partition.held import Held, find_held, named_held
+from autockpt.partition.messages import (
+    decision_json,
+    estimated_operators,
+    named,
+    one_line,
+    tensor_table,
+)
 from autockpt.passes.forecast import Forecast
 from autockpt.passes.planners import Decision
 from autockpt.passes.problem import Gap, Outcome, Plan
@@ -100,6 +107,11 @@ class GraphDecision:
         """Operators without a formula, each with the source of its seconds."""
         return estimated_operators(self.decision.problem.graph, self.timings.seconds)
 
+    @property
+    def held(self) -> tuple[Held, ...]:
+        """Operators whose results are saved because nobody vouched for them (`autockpt.allow_recompute`)."""
+        return find_held(self.decision)
+
     def to_json(self) -> dict[str, Any]:
         timings = self.timings
         measured = {"timed": timings.timed, "cached": timings.cached, "left": list(timings.left)}
@@ -117,7 +129,7 @@ class GraphDecision:
     def __str__(self) -> str:
         if self._choice is None:
             return f"{self.name}: {self.outcome.name.lower()}, no longer compiled"
-        return one_line(self.decision, self.name) + named(self.estimated)
+        return one_line(self.decision, self.name) + named(self.estimated) + named_held(self.held)
 
     def __repr__(self) -> str:
         return f"<GraphDecision {self.name}: {self.outcome.name.lower()}, {self.method}>"

@@ -47,7 +47,12 @@ def _parts(report: Mapping[str, Any], width: int | None) -> Iterator[RenderableT
     yield _largest_batch(report)
     yield _list("Graph breaks", [_times(one["count"]) + _first_paragraph(one["reason"]) for one in report["breaks"]])
     yield _list("Approximations", report["device"]["approximations"])
+    yield _list("Saved because nobody vouched for the operator", [_held(one) for one in report.get("held", ())])
     yield _list("Estimated operators", [f"{name}: {source}" for name, source in report["estimated"].items()])
+
+
+def _held(one: Mapping[str, Any]) -> str:
+    return f"{one['release']} frees up to {format_size(one['bytes'])}"
 
 
 def _verdict(report: Mapping[str, Any]) -> Text:

@@ -20,6 +20,7 @@ from autockpt.cost_models.formulas import symbols_in
 from autockpt.passes.fx.sizes import hints_of, spec_of
 from autockpt.passes.fx.storages import Storages, tensors_of
 from autockpt.passes.fx.subgraphs import node_work
+from autockpt.passes.fx.vouched import traits_in, unvouched_in
 from autockpt.passes.graph import (
     JointGraph,
     Kind,
@@ -78,7 +79,8 @@ def _values(
         roles[node] = _role(node, roles, parameters)
         stale = mutated & storages.read_by(node)
         work = node_work(node, triton_kernels) if not roles[node].is_graph_input else None
-        values.append(_value(node, roles[node], storages.owner_of(node), stale, work))
+        unvouched = unvouched_in(node, triton_kernels)
+        values.append(_value(node, roles[node], storages.owner_of(node), stale, work, unvouched))
     return tuple(values), storages.bytes
 
 
@@ -112,7 +114,9 @@ def _role(node: fx.Node, roles: dict[fx.Node, Role], parameters: set[fx.Node]) -
     return Role.FORWARD
 
 
-def _value(node: fx.Node, role: Role, storage: str, stale: set[str], work: Work | None) -> Value:
+def _value(
+    node: fx.Node, role: Role, storage: str, stale: set[str], work: Work | None, unvouched: tuple[str, ...]
+) -> Value:
     tensor = tensors_of(node)[:1]
     traits = _traits(node)
     if stale and storage not in stale and Trait.MUTATES not in traits:
@@ -132,6 +136,7 @@ def _value(node: fx.Node, role: Role, storage: str, stale: set[str], work: Work 
         traits=traits,
         index_map=_index_map(node),
         work=work,
+        unvouched=unvouched,
         source=_source(node),
     )
 
@@ -169,9 +174,7 @@ def is_number(node: fx.Node) -> bool:
 
 
 def _traits(node: fx.Node) -> frozenset[Trait]:
-    traits = traits_of(node.target) if node.op == "call_function" else frozenset()
-    if Trait.RANDOM in traits and _argument(node, "dropout_p") == 0.0:
-        traits -= {Trait.RANDOM}
+    traits = traits_in(node)
     policy = node.meta.get("recompute")
     if policy is CheckpointPolicy.MUST_SAVE:
         traits |= {Trait.MUST_SAVE}
@@ -179,15 +182,6 @@ def _traits(node: fx.Node) -> frozenset[Trait]:
     if policy in (CheckpointPolicy.MUST_RECOMPUTE, CheckpointPolicy.PREFER_RECOMPUTE):
         traits |= {Trait.MUST_RECOMPUTE}
     return traits
-
-
-def _argument(node: fx.Node, name: str) -> Any:
-    """An argument of a call by its name in the schema, or its default; None if the operator has no such argument."""
-    for position, argument in enumerate(node.target._schema.arguments):  # type: ignore[union-attr]  # an OpOverload here
-        if argument.name == name:
-            passed = node.args[position] if position < len(node.args) else node.kwargs.get(name)
-            return argument.default_value if passed is None else passed
-    return None
 
 
 _ROOT = re.compile(r"""^[LG](\[[^]]*\])+\.?""")

@@ -61,6 +61,7 @@ class Trait(Enum):
     COLLECTIVE = "collective"
     EFFECT = "effect"
     OPAQUE = "opaque"
+    UNREPEATABLE = "its last bits differ from run to run"
     STALE = "reads an input that the step writes to"
     MUST_SAVE = "must save"
     MUST_RECOMPUTE = "must recompute"
@@ -99,6 +100,8 @@ class Value:
     work: Work | None = None
     """Where tensor shapes do not determine it: a subgraph, a flag such as `is_causal`, a formula that the user
     registered. None where `work_of` finds it from shapes."""
+    unvouched: tuple[str, ...] = ()
+    """Operators in its call that neither torch's tags nor the user's MUST_RECOMPUTE vouch for, by `operator_name`."""
     source: Source = field(default=Source(), compare=False)
 
     @property

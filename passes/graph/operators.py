@@ -43,7 +43,26 @@ _WRITERS = _names(
 
 _SEEDS = _names("prims", "inductor_seed inductor_seeds inductor_lookup_seed")
 _SEEDED = _names("prims", "inductor_random inductor_randint")
-_COLLECTIVE_NAMESPACES = ("_c10d_functional", "c10d_functional", "_dtensor")
+_COLLECTIVE_NAMESPACES = (
+    "_c10d_functional",
+    "_c10d_functional_autograd",
+    "c10d_functional",
+    "c10d",
+    "_dtensor",
+    "symm_mem",
+)
+_GROUP_ARGUMENTS = ("group", "group_name", "process_group")
+"""Names under which operators outside of torch take a process group."""
+_VOUCHED_NAMESPACES = ("aten", "prims")
+"""Operators that torch tags where they are random, and that are pure otherwise."""
+
+# Sums of floating-point numbers with atomic additions, in an order that differs from run to run. Some only with
+# `accumulate=True`.
+_ATOMIC_ADDITIONS = _names(
+    "aten",
+    "index_add scatter_add scatter_reduce index_reduce index_put _unsafe_index_put _unsafe_masked_index_put_accumulate "
+    "put histc bincount",
+)
 _HEAVY = _names("aten", "exp log log10 log1p log2 sigmoid tanh")
 
 # Their result's elements come from other places of the operand, so a reader of the result and the loop that wrote the
@@ -87,11 +106,48 @@ def traits_of(target: Any) -> frozenset[Trait]:
         traits.add(Trait.RANDOM)
     if isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable:
         traits.add(Trait.MUTATES)
-    if getattr(target, "namespace", "") in _COLLECTIVE_NAMESPACES:
+    if torch.Tag.nondeterministic_bitwise in getattr(target, "tags", ()):
+        traits.add(Trait.UNREPEATABLE)
+    if _communicates(target):
         traits.add(Trait.COLLECTIVE)
     if isinstance(target, torch._ops.HigherOrderOperator):
         traits.add(Trait.EFFECT if str(target) == "with_effects" else Trait.OPAQUE)
     return frozenset(traits)
+
+
+def _communicates(target: Any) -> bool:
+    namespace = getattr(target, "namespace", "")
+    if not isinstance(target, torch._ops.OpOverload) or namespace in _VOUCHED_NAMESPACES:
+        return False
+    arguments = target._schema.arguments
+    takes_group = any(one.name in _GROUP_ARGUMENTS or "ProcessGroup" in str(one.type) for one in arguments)
+    return takes_group or namespace in _COLLECTIVE_NAMESPACES
+
+
+def is_vouched(target: Any) -> bool:
+    """Whether torch's tags say all that is needed to run an operator twice: those of aten and prims."""
+    return target is operator.getitem or getattr(target, "namespace", "") in _VOUCHED_NAMESPACES
+
+
+def operator_name(target: Any) -> str:
+    """The name by which `allow_recompute` knows an operator: "mylib::op.default", "higher_order::cond"."""
+    if isinstance(target, torch._ops.OpOverload):
+        return f"{target._schema.name}.{target._overloadname}"
+    if isinstance(target, torch._ops.HigherOrderOperator):
+        return f"higher_order::{target}"
+    return f"{getattr(target, '__module__', '')}::{getattr(target, '__qualname__', target)}"
+
+
+def kernel_name(kernel: Any) -> str:
+    """The same of a Triton kernel, with or without its autotuner and its heuristics: "triton::module.function"."""
+    while hasattr(kernel, "fn"):
+        kernel = kernel.fn
+    return f"triton::{kernel.__module__}.{getattr(kernel, '__qualname__', type(kernel).__qualname__)}"
+
+
+def adds_atomically(target: Any) -> bool:
+    """Whether it may add floating-point numbers in an order that differs from run to run."""
+    return packet_of(target) in _ATOMIC_ADDITIONS
 
 
 @cache

@@ -9,10 +9,19 @@ _ORDERED_TRAITS = {Trait.MUTATES, Trait.EFFECT, Trait.COLLECTIVE, Trait.RANDOM, 
 
 
 def backward_orders(graph: JointGraph) -> list[tuple[str, ...]]:
-    """The traced order and, where no side effect forbids it, the order with weight gradients first."""
-    if any(value.role is Role.BACKWARD and value.traits & _ORDERED_TRAITS for value in graph.values):
-        return [traced_order(graph)]
-    return [traced_order(graph), leaves_first(graph)]
+    """The traced order and, where no side effect forbids it, the order with weight gradients first.
+
+    Operators that nobody vouched for may have a state in common: they run in the traced order among themselves.
+    """
+    traced = traced_order(graph)
+    if any(graph.by_name[name].traits & _ORDERED_TRAITS for name in traced):
+        return [traced]
+    early = leaves_first(graph)
+    return [traced, early] if _unvouched(graph, traced) == _unvouched(graph, early) else [traced]
+
+
+def _unvouched(graph: JointGraph, order: tuple[str, ...]) -> list[str]:
+    return [name for name in order if graph.by_name[name].unvouched]
 
 
 def traced_order(graph: JointGraph) -> tuple[str, ...]:

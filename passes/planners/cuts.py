@@ -84,6 +84,12 @@ def saved_at(problem: Problem, price: float) -> frozenset[str]:
     return _CutNetwork(problem).saved_at(price)
 
 
+def least_saved_bytes(problem: Problem) -> int:
+    """Bytes of the saved set where a byte costs more than any recomputation."""
+    network = _CutNetwork(problem)
+    return network.cut(network.saved_at(_STEEPEST * network.seconds_per_byte)).saved_bytes
+
+
 class _CutNetwork:
     """The flow network of one problem; capacities change with the price, arcs do not."""
 

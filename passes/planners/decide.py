@@ -148,12 +148,13 @@ def pose(graph: JointGraph, setup: Setup, measured: Mapping[str, float] | None =
     return Problem(
         graph=graph,
         seconds=price(graph, setup.device, setup.lowering, measured),
-        must_save=find_must_save(graph, setup.lowering),
+        must_save=find_must_save(graph, setup.lowering, setup.allowed),
         lowering=setup.lowering,
         workspace=find_workspaces(graph, setup.threads),
         extra_static_bytes=copied_bytes(graph, setup.lowering) + _UNCOUNTED_BYTES,
         margin=setup.margin if setup.lowering is Lowering.INDUCTOR else 0.0,
         device=setup.device,
+        allowed=setup.allowed,
     )
 
 

@@ -6,7 +6,7 @@ Imports `graph` and `cost_models`.
 from autockpt.passes.problem.cut_points import cut_point_values, savable_cut_points
 from autockpt.passes.problem.gc import gc_paused
 from autockpt.passes.problem.layout import copied_bytes, copied_views, is_channels_last, is_gathered, is_reshaped
-from autockpt.passes.problem.must_save import find_must_save
+from autockpt.passes.problem.must_save import find_must_save, held_operators, is_held
 from autockpt.passes.problem.optimality import Gap
 from autockpt.passes.problem.plan import (
     CHECKED_MARGIN,
@@ -42,8 +42,10 @@ __all__ = [
     "find_must_save",
     "find_workspaces",
     "gc_paused",
+    "held_operators",
     "is_channels_last",
     "is_gathered",
+    "is_held",
     "is_reshaped",
     "plans_saving",
     "price",

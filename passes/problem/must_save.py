@@ -1,29 +1,44 @@
-"""Rules that say why a value may not be recomputed. One rule is one short function that returns a reason or None."""
+"""Rules that say why a value may not be recomputed. One rule is one short function that returns a reason or None.
+
+The last of them, for operators that nobody vouched for, is the only one that a user can lift (`allow_recompute`);
+`held_operators` says of which.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 
 from autockpt.passes.graph import JointGraph, Kind, Role, Trait, Value, is_inexact_reduction
-from autockpt.passes.problem.plan import Lowering
+from autockpt.passes.problem.plan import Lowering, Problem
 
 MustSaveRule = Callable[[Value, Lowering], str | None]
 
 
-def find_must_save(graph: JointGraph, lowering: Lowering) -> Mapping[str, str]:
-    """The forward values that may not be recomputed, each with the first reason that applies."""
+def find_must_save(graph: JointGraph, lowering: Lowering, allowed: Collection[str] = ()) -> Mapping[str, str]:
+    """The forward values that may not be recomputed, each with the first reason that applies.
+
+    `allowed`: names of operators that the user vouched for.
+    """
     found: dict[str, str] = {}
     for value in graph.values:
         if value.role is not Role.FORWARD:
             continue
         reasons = (rule(value, lowering) for rule in RULES)
-        reason = next((reason for reason in reasons if reason), None)
-        if value.kind is Kind.PART:
-            # Recomputing one of several results runs their common operation.
-            reason = found.get(value.inputs[0], reason)
+        reason = next((reason for reason in reasons if reason), None) or _unvouched(value, allowed)
+        # Recomputing one of several results runs their common operation.
+        reason = found.get(_maker(graph, value), reason)
         if reason:
             found[value.name] = reason
     return found
+
+
+def _maker(graph: JointGraph, value: Value) -> str:
+    """The operation with several results that a value is one of, as a tensor or as a number; empty if it is none."""
+    if value.kind not in (Kind.PART, Kind.SYMBOL) or len(value.inputs) != 1:
+        return ""
+    source = graph.by_name[value.inputs[0]]
+    return source.name if source.kind in (Kind.EXTERN, Kind.PART) and not source.storage else ""
 
 
 def seed(value: Value, lowering: Lowering) -> str | None:
@@ -51,6 +66,10 @@ def mutation(value: Value, lowering: Lowering) -> str | None:
     return "mutates an input: may run only once" if Trait.MUTATES in value.traits else None
 
 
+def unrepeatable(value: Value, lowering: Lowering) -> str | None:
+    return "not repeatable: its last bits differ from run to run" if Trait.UNREPEATABLE in value.traits else None
+
+
 def stale(value: Value, lowering: Lowering) -> str | None:
     return "reads an input that the forward writes to: would see the new value" if Trait.STALE in value.traits else None
 
@@ -61,10 +80,6 @@ def collective(value: Value, lowering: Lowering) -> str | None:
 
 def effect(value: Value, lowering: Lowering) -> str | None:
     return "has a side effect: ordered by a token, may run only once" if Trait.EFFECT in value.traits else None
-
-
-def opaque(value: Value, lowering: Lowering) -> str | None:
-    return "higher-order operator: not known to be pure" if Trait.OPAQUE in value.traits else None
 
 
 def inexact_reduction(value: Value, lowering: Lowering) -> str | None:
@@ -91,8 +106,44 @@ RULES: tuple[MustSaveRule, ...] = (
     stale,
     collective,
     effect,
-    opaque,
+    unrepeatable,
     inexact_reduction,
     tagged,
 )
 """The first that applies gives the reason."""
+
+
+def held_operators(problem: Problem) -> Mapping[str, int]:
+    """Operators that nobody vouched for, and how many of their calls are must-save for that reason alone."""
+    graph = problem.graph
+    found: Counter[str] = Counter()
+    for value in graph.values:
+        held = _held(value, problem.allowed)
+        if held and problem.must_save.get(value.name) == _reason(held):
+            found.update(held)
+    return {shown_operator(name): found[name] for name in sorted(found)}
+
+
+def is_held(value: Value, allowed: Collection[str]) -> bool:
+    """Whether its call has an operator that nobody vouched for, so that it may run only where the model runs it."""
+    return bool(_held(value, allowed))
+
+
+def _unvouched(value: Value, allowed: Collection[str]) -> str | None:
+    held = _held(value, allowed)
+    return _reason(held) if held else None
+
+
+def _held(value: Value, allowed: Collection[str]) -> tuple[str, ...]:
+    """Operators of its call that nobody vouched for. A name without overload allows all overloads."""
+    return tuple(name for name in value.unvouched if name not in allowed and name.partition(".")[0] not in allowed)
+
+
+def _reason(held: tuple[str, ...]) -> str:
+    names = " and ".join(f'"{shown_operator(name)}"' for name in held)
+    return f"nobody vouched that {names} may run twice: autockpt.allow_recompute releases it"
+
+
+def shown_operator(name: str) -> str:
+    """As people write it and `allow_recompute` takes it."""
+    return name.removesuffix(".default")

@@ -36,6 +36,8 @@ class Problem:
     """Share of the live bytes that a forecast adds for what it does not model."""
     device: DeviceProfile | None = None
     """The device that runs the step. Without one, a step takes the sum of its operations' seconds."""
+    allowed: tuple[str, ...] = ()
+    """Operators that the user vouched for."""
 
     @property
     def static_bytes(self) -> int:
@@ -131,3 +133,5 @@ class Setup:
     planner: str = "auto"
     solve_seconds: float = 10.0
     margin: float = UNCHECKED_MARGIN
+    allowed: tuple[str, ...] = ()
+    """Operators that the user vouched for (`allow_recompute`), sorted."""

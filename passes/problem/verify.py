@@ -19,7 +19,8 @@ def verify(problem: Problem, plan: Plan) -> None:
     require_none(plan.saved & problem.unsavable, "is saved but may not be")
     not_forward = {name for name in plan.saved if values[name].role is not Role.FORWARD}
     require_none(not_forward, "is saved but is not a forward value")
-    require_none({name for name in plan.backward if name in problem.must_save}, "is must-save but recomputed")
+    again = {name for name in plan.backward if name in problem.must_save}
+    require_none(again, f"is must-save but recomputed ({problem.must_save[min(again)]})" if again else "")
     _verify_order(problem, plan)
     counts = Counter(plan.backward)
     twice = {name for name, count in counts.items() if count > 1 and values[name].role is Role.BACKWARD}

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import autockpt
+from autockpt import vouch
 from autockpt.cost_models import load_profile
 from autockpt.cost_models.calibration.stopwatch import KernelTiming
 from autockpt.inductor.capture import capture_joints
@@ -201,8 +202,9 @@ def test_an_operator_that_reads_indices_is_priced_by_the_profile(second_each: li
 
 
 def test_the_default_times_only_operators_without_a_formula_and_names_them(
-    second_each: list[str], caplog: pytest.LogCaptureFixture
+    second_each: list[str], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(vouch, "_ALLOWED", {"autockpt_tests::ordered"})
     with caplog.at_level(logging.INFO, "autockpt"):
         made = step(Deep(custom=True), torch.randn(8, 16))
     (name,) = (v.name for v in made.decision.problem.graph.values if "ordered" in v.operator)
@@ -213,6 +215,13 @@ def test_the_default_times_only_operators_without_a_formula_and_names_them(
     shown = made.to_json()
     assert shown["estimated"] == made.estimated
     assert shown["measured"] == {"timed": 1, "cached": 0, "left": []}
+
+
+def test_an_operator_that_nobody_vouched_for_is_not_run_to_time_it(second_each: list[str]) -> None:
+    made = step(Deep(custom=True), torch.randn(8, 16))
+    assert second_each == []
+    assert made.estimated == {"autockpt_tests.ordered.default": "by bytes"}
+    assert "autockpt.allow_recompute" in made.timings.left[0]
 
 
 def test_on_a_device_that_is_not_here_such_an_operator_is_priced_by_bytes_and_named(second_each: list[str]) -> None:

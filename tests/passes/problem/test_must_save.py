@@ -26,7 +26,7 @@ def on(device: str, trait: Trait) -> JointGraph:
         (Trait.STALE, "new value"),
         (Trait.COLLECTIVE, "rank"),
         (Trait.EFFECT, "side effect"),
-        (Trait.OPAQUE, "higher-order"),
+        (Trait.UNREPEATABLE, "run to run"),
         (Trait.MUST_SAVE, "MUST_SAVE"),
     ],
 )
@@ -66,3 +66,33 @@ def test_a_reduction_whose_last_bits_depend_on_the_order_is_saved_where_loops_ar
 @pytest.mark.parametrize("operator", ["aten.amax.default", "aten.any.dim", "aten.argmax.default"])
 def test_a_reduction_that_is_the_same_in_any_order_may_be_recomputed(operator: str) -> None:
     assert "s" not in find_must_save(running(operator), Lowering.INDUCTOR)
+
+
+def unvouched(name: str) -> JointGraph:
+    start = value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT)
+    several = replace(value("f", "x", kind=Kind.EXTERN), unvouched=(name,), storage="", spec=None)
+    part = value("part", "f", kind=Kind.PART)
+    number = replace(value("number", "f", kind=Kind.SYMBOL), storage="", spec=None)
+    return joint([start, several, part, number], ["part"], [])
+
+
+def test_an_operator_that_nobody_vouched_for_is_saved_with_all_its_results() -> None:
+    held = find_must_save(unvouched("mylib::op.default"), Lowering.EAGER)
+    assert held.keys() == {"f", "part", "number"}
+    assert held["part"] == 'nobody vouched that "mylib::op" may run twice: autockpt.allow_recompute releases it'
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed", "released"),
+    [
+        ("mylib::op.default", "mylib::op", True),
+        ("mylib::op.default", "mylib::op.default", True),
+        ("mylib::op.default", "mylib::op.Tensor", False),
+        ("mylib::op.default", "mylib::o", False),
+        ("triton::models.layers.kernel", "triton::models.layers.kernel", True),
+        ("triton::models.layers.kernel", "triton::models.layers.kern", False),
+        ("higher_order::cond", "higher_order::cond", True),
+    ],
+)
+def test_allowing_an_operator_or_one_overload_releases_it(name: str, allowed: str, released: bool) -> None:
+    assert (not find_must_save(unvouched(name), Lowering.EAGER, (allowed,))) is released
