@@ -38,12 +38,8 @@ from autockpt.analysis.graph import GraphAnalysis
 from autockpt.analysis.graph_report import graph_report
 from autockpt.analysis.request import AnalysisRequest
 from autockpt.analysis.result import PlannedStep
-<<<<<<< HEAD
 from autockpt.budget import device_limit
-from autockpt.partition import estimated_operators
-=======
 from autockpt.partition import estimated_operators, find_held
->>>>>>> b660c07 (An operator that nobody vouched for runs once: custom operators, Triton kernels and higher-order operators are must-save; autockpt.allow_recompute releases them)
 from autockpt.passes.problem import Outcome
 from autockpt.render import peak_launch, step_launches
 from autockpt.units import format_size
