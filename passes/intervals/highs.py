@@ -46,20 +46,11 @@ def solve_duals(program: LinearProgram) -> Floats | None:
     return np.maximum(duals, 0.0)
 
 
-def solve_integer(
-    program: LinearProgram,
-    limit_seconds: float | None = None,
-    tolerance: float = 0.0,
-    most_nodes: int | None = None,
-) -> IntegerSolution:
-    """The cheapest solution in integers; one within `tolerance` of the best bound counts as optimal.
-
-    Limited by time, or by nodes of the search: then two runs never differ.
-    """
+def solve_integer(program: LinearProgram, limit_seconds: float, tolerance: float = 0.0) -> IntegerSolution:
+    """The cheapest solution in integers; one within `tolerance` of the best bound counts as optimal."""
     model = _model(program, integer=True)
     near_enough = {"mip_rel_gap": 1e-6, "mip_abs_gap": max(tolerance, 1e-6)}
-    limited = {} if most_nodes is None else {"mip_max_nodes": most_nodes}
-    result = _solve(model, limited, near_enough, limit_seconds)
+    result = _solve(model, doubles=near_enough, limit_seconds=limit_seconds)
     found = result.has_primal_feasible_solution()
     return IntegerSolution(
         values=np.array(result.variable_values(list(model.variables()))) if found else None,
@@ -99,8 +90,7 @@ def _model(program: LinearProgram, integer: bool) -> mathopt.Model:
     proto.variables.ids.extend(range(count))
     proto.variables.lower_bounds.extend(program.least.tolist())
     proto.variables.upper_bounds.extend(program.most.tolist())
-    continuous = program.continuous if program.continuous is not None else np.zeros(count, dtype=bool)
-    proto.variables.integers.extend((~continuous & integer).tolist())
+    proto.variables.integers.extend([integer] * count)
     priced = np.flatnonzero(program.cost)
     proto.objective.linear_coefficients.ids.extend(priced.tolist())
     proto.objective.linear_coefficients.values.extend(program.cost[priced].tolist())

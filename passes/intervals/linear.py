@@ -12,7 +12,7 @@ from math import inf
 
 import numpy as np
 
-from autockpt.passes.graph import Booleans, Floats, Integers
+from autockpt.passes.graph import Floats, Integers
 
 
 @dataclass
@@ -85,8 +85,6 @@ class LinearProgram:
     least: Floats
     most: Floats
     constraints: Constraints
-    continuous: Booleans | None = None
-    """Variables that are not integers where the others are; None for none."""
 
     @staticmethod
     def of_shares(cost: Floats, constraints: Constraints) -> LinearProgram:

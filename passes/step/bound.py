@@ -14,7 +14,9 @@ import numpy as np
 
 from autockpt.passes.intervals import Constraints, LinearProgram, solve_linear
 from autockpt.passes.step.problem import StepProblem
-from autockpt.passes.step.program import SCALE
+
+_SCALE = 1e4
+"""Largest coefficients of bytes and of seconds, far above the solver's tolerances."""
 
 
 def bound_seconds(problem: StepProblem) -> float:
@@ -25,7 +27,7 @@ def bound_seconds(problem: StepProblem) -> float:
     for call in problem.calls:
         first.append(len(cost))
         cost += [seconds for _, seconds in corners[call.graph]]
-    scale = SCALE / max(problem.budget_bytes, 1)
+    scale = _SCALE / max(problem.budget_bytes, 1)
     constraints = Constraints()
     for call, start in zip(problem.calls, first, strict=True):
         count = len(corners[call.graph])
@@ -43,9 +45,9 @@ def bound_seconds(problem: StepProblem) -> float:
                     coefficients.append(scale * held_bytes)
             constraints.add(variables, coefficients, high=scale * (problem.budget_bytes - outside_bytes))
     largest = max(cost, default=0.0) or 1.0
-    program = LinearProgram.of_shares(np.array(cost) * (SCALE / largest), constraints)
+    program = LinearProgram.of_shares(np.array(cost) * (_SCALE / largest), constraints)
     solution = solve_linear(program)
-    return inf if solution is None else solution.objective * largest / SCALE
+    return inf if solution is None else solution.objective * largest / _SCALE
 
 
 def _corners(problem: StepProblem, graph: str) -> list[tuple[int, float]]:

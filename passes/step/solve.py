@@ -1,23 +1,19 @@
-"""Solve the step problem: least seconds of the step within the budget, by branch and bound, with a bound and a gap.
+"""Solve the step problem: least seconds of the step within the budget, with a bound and a gap.
 
-The same problem always has the same answer: work is limited by nodes of the search, never by time. Where the search
-ends within that limit, the answer is optimal for the tables, so a larger budget is never slower.
+Where the search (`program.py`) ends within its limit of work, and `proven` says so, the answer is optimal for the
+tables, so a larger budget is never slower.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from autockpt.passes.intervals import solve_integer
 from autockpt.passes.problem import Budget, Gap, Outcome
 from autockpt.passes.step.bound import bound_seconds
 from autockpt.passes.step.options import PlanOption
 from autockpt.passes.step.problem import CallPeaks, StepProblem
-from autockpt.passes.step.program import pose_step
-
-MOST_NODES = 20_000
-"""Nodes of one branch and bound. Steps of 32 calls take a few hundred."""
+from autockpt.passes.step.program import search
 
 Choices = tuple[int, ...]
 
@@ -32,7 +28,7 @@ class StepPlan:
     """Of each call: the number of its option in the table of its graph."""
     table_bound_seconds: float
     """No choice from the tables within the budget takes fewer seconds; those of this plan where it is proven optimal.
-    Where no choice fits: the seconds of this plan."""
+    Where no choice fits: within the peak of this plan."""
     proven: bool
     """The search ended within its limit of work."""
 
@@ -103,23 +99,20 @@ def solve(problem: StepProblem) -> StepPlan:
     if found is not None:
         return found
     lowest = solve_min_peak(problem)
-    if lowest.peak_bytes <= problem.budget_bytes:
-        # The budget is the minimum peak to a few bytes, less than the solver's tolerance.
-        return StepPlan(problem, Outcome.FITS, lowest.choices, lowest.table_bound_seconds, lowest.proven)
-    return StepPlan(problem, Outcome.OVER_BUDGET, lowest.choices, lowest.seconds, lowest.proven)
+    fits = lowest.peak_bytes <= problem.budget_bytes
+    outcome = Outcome.FITS if fits else Outcome.OVER_BUDGET
+    return StepPlan(problem, outcome, lowest.choices, lowest.table_bound_seconds, lowest.proven)
 
 
 def solve_min_peak(problem: StepProblem) -> StepPlan:
     """The step with the lowest peak; of those, the fastest. Its budget is that peak."""
-    posed = pose_step(problem, least_peak=True)
-    solution = solve_integer(posed.program, most_nodes=MOST_NODES)
-    choices = _leanest_choices(problem) if solution.values is None else posed.choices(solution.values)
-    choices = min(choices, _leanest_choices(problem), key=problem.peak_bytes)
+    found = search(problem, least_peak=True)
+    choices = found.choices or _leanest_choices(problem)
     tight = problem.at(problem.peak_bytes(choices))
     faster = _least_seconds(tight)
-    if faster is not None and faster.seconds <= problem.seconds(choices):
-        return faster
-    return StepPlan(tight, Outcome.FITS, choices, problem.seconds(choices), solution.proven)
+    if faster is None:
+        return StepPlan(tight, Outcome.FITS, choices, problem.seconds(choices), proven=False)
+    return replace(faster, proven=found.proven and faster.proven)
 
 
 def step_range(problem: StepProblem) -> StepRange:
@@ -155,13 +148,9 @@ def _leanest_choices(problem: StepProblem) -> Choices:
 
 def _least_seconds(problem: StepProblem) -> StepPlan | None:
     """None where no choice fits, or none was found."""
-    posed = pose_step(problem)
-    solution = solve_integer(posed.program, most_nodes=MOST_NODES)
-    if solution.values is None:
+    found = search(problem)
+    if found.choices is None:
         return None
-    choices = posed.choices(solution.values)
-    if problem.peak_bytes(choices) > problem.budget_bytes:
-        return None
-    seconds = problem.seconds(choices)
-    bound = seconds if solution.proven else min(posed.step_seconds(solution.bound), seconds)
-    return StepPlan(problem, Outcome.FITS, choices, bound, solution.proven)
+    seconds = problem.seconds(found.choices)
+    bound = seconds if found.proven else min(found.bound, seconds)
+    return StepPlan(problem, Outcome.FITS, found.choices, bound, found.proven)

@@ -52,6 +52,16 @@ def test_the_plan_is_the_fastest_of_all_choices_that_fit(seed: int) -> None:
     assert plan.choices in set(every_choice(problem))
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_many_calls_of_one_graph_are_solved_exactly(seed: int) -> None:
+    problem = random_step(seed, calls=7, graphs=1, options=5)
+    best, plan = least_seconds(problem), solve(problem)
+
+    assert plan.proven
+    assert (best is None) == (plan.outcome is Outcome.OVER_BUDGET)
+    assert best is None or plan.seconds == pytest.approx(best)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_a_larger_budget_is_never_slower(seed: int) -> None:
     problem = random_step(seed, calls=7, graphs=2, options=6)
