@@ -80,11 +80,12 @@ def _groups(diagnosis: Diagnosis, remedy: Remedy | None) -> str:
     head += "".join(f"<th>{name}</th>" for name in names) + "</tr>"
     rows = []
     for group in diagnosis.groups[:_MOST_GROUPS]:
-        cells = [group.kind.value, f"{group.place} {group.place.function}", " < ".join(group.place.callers)]
+        cells = [f"{group.place} {group.place.function}", " < ".join(group.place.callers)]
         if remedy is not None:
             cells.append(remedy.decision_of(group))
         text = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
         rows.append(
-            f'<tr><td class="number">{format_size(group.nbytes)}</td><td class="number">{group.blocks}</td>{text}</tr>'
+            f'<tr><td class="number">{format_size(group.nbytes)}</td><td class="number">{group.blocks}</td>'
+            f'<td class="short">{escape(group.kind.value)}</td>{text}</tr>'
         )
     return f"<table>{head}{''.join(rows)}</table>"
