@@ -38,6 +38,7 @@ _QUICK_SECONDS = 12.0
 )
 @click.option("--html", type=OUTPUT, metavar="FILE", help="Write a page that opens in any browser, without a network.")
 @click.option("--json", type=OUTPUT, metavar="FILE", help="Write the whole report as JSON; - prints that, not text.")
+@click.option("--plot", type=OUTPUT, metavar="FILE", help="Write peak against step time as .svg, .png, ...")
 @click.option("--trace", type=OUTPUT, metavar="FILE", help="Write a trace with memory counters for Perfetto.")
 @click.option("--snapshot", type=OUTPUT, metavar="FILE", help="Write a snapshot for torch's memory_viz.")
 @click.option("--save-plan", type=OUTPUT, metavar="FILE", help='Write the plan, for options={"plan": FILE}.')
@@ -52,10 +53,12 @@ def command(**values: Any) -> int:
 
 
 def _run(parsed: Arguments) -> int:
-    if parsed.html:
-        from autockpt.render import check_page
+    from autockpt.render import check_page, check_plot
 
+    if parsed.html:
         check_page()
+    if parsed.plot:
+        check_plot(parsed.plot)
     with progress_line() as progress:
         analysis = _analyze(parsed, progress)
     _write(parsed, analysis)
@@ -106,12 +109,14 @@ def _analyze(parsed: Arguments, progress: Progress) -> Analysis:
 
 
 def _write(parsed: Arguments, analysis: Analysis) -> None:
-    from autockpt.render import analysis_text, save_as
+    from autockpt.render import analysis_text, save_as, save_frontier_plot
 
     for kind, ending in _FILES.items():
         path = getattr(parsed, kind)
         if path and path != "-":
             save_as(analysis.report, path, ending)
+    if parsed.plot:
+        save_frontier_plot(analysis.report, parsed.plot)
     if parsed.save_plan:
         analysis.plan.save(parsed.save_plan)
     if parsed.json == "-":

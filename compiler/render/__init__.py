@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from autockpt.render.formats import check_writable, save, save_as
+    from autockpt.render.frontier_plot import save_frontier_plot
     from autockpt.render.page import check_page
     from autockpt.render.plot import Series, check_plot, save_plot
     from autockpt.render.step import peak_launch, step_launches
@@ -26,6 +27,7 @@ __all__ = [
     "render",
     "save",
     "save_as",
+    "save_frontier_plot",
     "save_plot",
     "step_launches",
 ]
@@ -40,6 +42,7 @@ _MODULES = {
     "render": "text",
     "save": "formats",
     "save_as": "formats",
+    "save_frontier_plot": "frontier_plot",
     "save_plot": "plot",
     "step_launches": "step",
 }

@@ -85,7 +85,7 @@ function positions(plot, plans, texts, { point, xRange, yRange, budget }) {
 }
 
 function planTrace(plans, point, labels) {
-  const [line, ink] = [variable("--plain"), variable("--ink")];
+  const [line, ink] = [variable("--accent"), variable("--ink")];
   return {
     ...{ type: "scatter", mode: "lines+markers+text", x: plans.map((one) => point(one)[0]) },
     y: plans.map((one) => point(one)[1]),
