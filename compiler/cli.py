@@ -5,7 +5,6 @@ Exit codes: 0, or what the command says; 2 for wrong use, with one line on stder
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 
@@ -43,8 +42,6 @@ def autockpt() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    # Warnings of torch's C++ code about blocks that a profiler does not know; read when torch is imported, later.
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     try:
         code = autockpt.main(arguments, prog_name="autockpt", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:

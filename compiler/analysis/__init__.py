@@ -1,9 +1,10 @@
 """Will a training step fit, why, and what would it cost: planned for any device without running anything."""
 
 from autockpt.analysis.entry import analyze, run_request
+from autockpt.analysis.optimizer_state import check_optimizer
 from autockpt.analysis.request import AnalysisRequest, device_profile
 from autockpt.analysis.result import Analysis
-from autockpt.analysis.variants import LargestBatch, batch_argument, builder, check_settings, what_if
+from autockpt.analysis.variants import LargestBatch, batch_argument, builder, what_if
 
 __all__ = [
     "Analysis",
@@ -12,7 +13,7 @@ __all__ = [
     "analyze",
     "batch_argument",
     "builder",
-    "check_settings",
+    "check_optimizer",
     "device_profile",
     "run_request",
     "what_if",

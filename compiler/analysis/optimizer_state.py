@@ -28,10 +28,8 @@ def optimizer_state(
 
     `parameters` are fake tensors, and `mode` is the fake tensor mode they were made in.
     """
-    made = _OPTIMIZERS.get(name.lower())
-    if made is None:
-        raise OptionError(f"unknown optimizer {name!r}; accepted are {', '.join(sorted(_OPTIMIZERS))}")
-    optimizer_class, settings = made
+    check_optimizer(name)
+    optimizer_class, settings = _OPTIMIZERS[name.lower()]
     shown = " with ".join([getattr(optimizer_class, "__name__", name), *settings])
     trained = [parameter for parameter in parameters if parameter.requires_grad]
     if not trained:
@@ -51,6 +49,12 @@ def optimizer_state(
 
 
 # Optimizers that need one dense gradient for each parameter: no closures, no sparse gradients, not for matrices only.
+def check_optimizer(name: str) -> None:
+    """Raises OptionError where the name is none of ours; called before the model is built as well."""
+    if name.lower() not in _OPTIMIZERS:
+        raise OptionError(f"unknown optimizer {name!r}; accepted are {', '.join(sorted(_OPTIMIZERS))}")
+
+
 _OPTIMIZERS: dict[str, tuple[Callable[..., torch.optim.Optimizer], dict[str, Any]]] = {
     name.lower(): (getattr(torch.optim, name), {})
     for name in ("Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,6 +13,7 @@ from autockpt.analysis.request import AnalysisRequest
 from autockpt.analysis.result import Analysis
 from autockpt.errors import AutockptError
 from autockpt.inductor import Factory, FakeStep, from_factory
+from autockpt.measure import parameters_of
 from autockpt.units import format_size
 
 BATCH = ("batch", "batch_size", "bs")
@@ -36,20 +36,9 @@ def builder(factory: Factory, target: str) -> Callable[[torch.device, Mapping[st
     return build
 
 
-def check_settings(factory: Factory, settings: Mapping[str, Any], target: str) -> None:
-    """Raise AutockptError where the factory does not take one of the settings."""
-    accepted = _parameters(factory)
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in accepted.values()):
-        return
-    for name in settings:
-        if name not in accepted:
-            known = f"takes {', '.join(accepted)}" if accepted else "takes no arguments"
-            raise AutockptError(f"--set {name}: {target} {known}")
-
-
 def size_argument(factory: Factory, settings: Mapping[str, Any], names: Sequence[str]) -> tuple[str, int] | None:
     """The first of these names that the factory takes, and the whole number it has in this request."""
-    for name, parameter in _parameters(factory).items():
+    for name, parameter in parameters_of(factory).items():
         if name in names:
             value = settings.get(name, parameter.default)
             if isinstance(value, int) and not isinstance(value, bool):
@@ -157,10 +146,3 @@ def _at(request: AnalysisRequest, name: str, value: int, purpose: str) -> Analys
         alternatives=False,
         progress=lambda text: progress(f"{purpose}: {name}={value}: {text}"),
     )
-
-
-def _parameters(factory: Factory) -> Mapping[str, inspect.Parameter]:
-    try:
-        return inspect.signature(factory).parameters
-    except (TypeError, ValueError):
-        return {}

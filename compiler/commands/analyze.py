@@ -71,17 +71,19 @@ def _analyze(parsed: Arguments, progress: Progress) -> Analysis:
         LargestBatch,
         batch_argument,
         builder,
-        check_settings,
+        check_optimizer,
         device_profile,
         run_request,
         what_if,
     )
-    from autockpt.measure import load_factory
+    from autockpt.measure import check_settings, load_factory
     from autockpt.plans import PlanFile
 
     # What may be mistyped is read before the script runs, which may take long.
     plan = PlanFile.load(parsed.plan) if parsed.plan else None
     profile = device_profile(parsed.device)
+    if parsed.optimizer:
+        check_optimizer(parsed.optimizer)
     settings = dict(parsed.set)
     factory = load_factory(parsed.target)
     check_settings(factory, settings, parsed.target)

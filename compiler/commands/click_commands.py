@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
@@ -62,6 +63,9 @@ class Command(click.Command):
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # Warnings of torch's C++ code about blocks that a profiler does not know. The level is read when torch is
+        # imported, which parsing a budget does.
+        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
         repeated = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
         return super().parse_args(ctx, list(_one_by_one(args, repeated)))
 
@@ -91,4 +95,5 @@ def usage_line(error: click.UsageError) -> str:
     else:
         message = message[:1].lower() + message[1:]
     command = error.ctx.command_path if error.ctx else "autockpt"
-    return f"autockpt: {' '.join(message.split()).rstrip('.')}; see {command} --help"
+    sentence = " ".join(message.split()).rstrip(".")
+    return f"autockpt: {sentence}{' See' if sentence.endswith('?') else '; see'} {command} --help"

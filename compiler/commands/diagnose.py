@@ -52,9 +52,9 @@ def _run(parsed: Arguments) -> int:
 
 
 def _remedy(parsed: Arguments, diagnosis: Diagnosis, progress: Progress) -> Remedy:
-    from autockpt.analysis import AnalysisRequest, builder, check_settings, device_profile
+    from autockpt.analysis import AnalysisRequest, builder, device_profile
     from autockpt.diagnose import find_remedy
-    from autockpt.measure import load_factory
+    from autockpt.measure import check_settings, load_factory
 
     profile, settings = device_profile(parsed.device), dict(parsed.set)
     factory = load_factory(parsed.model)

@@ -58,8 +58,10 @@ def command(**values: Any) -> int:
 
 
 def _run(parsed: Arguments) -> int:
-    from autockpt.measure import falling_peaks, verify_markdown, verify_summary, verify_table
+    from autockpt.measure import check_device, falling_peaks, verify_markdown, verify_summary, verify_table
 
+    if parsed.device:
+        check_device(parsed.device)
     budgets = _evenly(parsed.steps) if parsed.steps else parsed.budget or _BUDGETS
     with progress_line(log=True) as progress:
         verify = _in_process if len(parsed.targets) == 1 else _in_subprocesses

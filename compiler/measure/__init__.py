@@ -1,8 +1,9 @@
 """Measurements of real training steps: peak, seconds, gradients, and `verify`, which checks the promises with them."""
 
+from autockpt.measure.factory import check_settings, load_factory, parameters_of
 from autockpt.measure.gradients import ReferenceGradients
 from autockpt.measure.peak import measure_peak
-from autockpt.measure.step import Training, load_factory, load_training
+from autockpt.measure.step import Training, check_device, load_training
 from autockpt.measure.time_limit import within_seconds
 from autockpt.measure.timing import Ratio, interleaved_times, ratio, seconds_by_family
 from autockpt.measure.verify import TOLERANCE, Verdict, verify_target
@@ -14,11 +15,14 @@ __all__ = [
     "ReferenceGradients",
     "Training",
     "Verdict",
+    "check_device",
+    "check_settings",
     "falling_peaks",
     "interleaved_times",
     "load_factory",
     "load_training",
     "measure_peak",
+    "parameters_of",
     "ratio",
     "seconds_by_family",
     "verify_markdown",

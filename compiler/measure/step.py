@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import count
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,8 +12,7 @@ from torch.utils._pytree import tree_map_only
 from autockpt.cost_models.memory import memory_of
 from autockpt.errors import AutockptError
 from autockpt.machine import device_available
-
-_NUMBER = count()
+from autockpt.measure.factory import check_settings, load_factory
 
 
 @dataclass(frozen=True)
@@ -62,56 +56,26 @@ def load_training(
     The script runs again in every call, so that every training has code objects of its own: Dynamo caches compiled code
     by code object, and would count all candidates against one recompilation limit.
     """
-    place = None if device is None else _device(device)
+    place = None if device is None else check_device(device)
     factory = load_factory(target)
+    check_settings(factory, settings or {}, target)
     torch.manual_seed(seed)
-    model, inputs = factory(**(settings or {}))
+    try:
+        model, inputs = factory(**(settings or {}))
+    except Exception as error:
+        raise AutockptError(f"{target} raised {type(error).__name__}: {error}") from error
     if place is not None:
         model, inputs = model.to(place), tree_map_only(torch.Tensor, lambda tensor: tensor.to(place), tuple(inputs))
     forward = model if backend is None else torch.compile(model, backend=backend, **compile_options)
     return Training(model, tuple(inputs), forward)
 
 
-def _device(device: str) -> torch.device:
+def check_device(device: str) -> torch.device:
+    """The device of that name; raises AutockptError where there is none here."""
     try:
         place = torch.device(device)
-    except RuntimeError as error:
-        raise AutockptError(f"{device!r} is not a device of torch: {error}") from None
+    except RuntimeError:
+        raise AutockptError(f"{device!r} is not a device of torch; cpu and cuda:0 are") from None
     if not device_available(place):
         raise AutockptError(f"there is no device {device!r} here: torch.cuda.is_available() is False")
     return place
-
-
-def load_factory(target: str) -> Callable[..., Any]:
-    """The function that `SCRIPT.py:FACTORY` names. Runs the script as a new module, its folder on `sys.path`."""
-    path, _, name = target.rpartition(":")
-    if not path:
-        raise AutockptError(f"{target!r} is not SCRIPT.py:FACTORY")
-    if not Path(path).is_file():
-        raise AutockptError(f"{target!r} is not SCRIPT.py:FACTORY with a script that exists: there is no file {path}")
-    module_name = f"autockpt_script_{next(_NUMBER)}"
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    if spec is None or spec.loader is None:
-        raise AutockptError(f"{path} is not a Python script")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module
-    try:
-        with _on_path(str(Path(path).parent)):
-            spec.loader.exec_module(module)
-    except Exception as error:
-        raise AutockptError(f"{path} does not run: {type(error).__name__}: {error}") from error
-    factory: Callable[..., Any] | None = getattr(module, name, None)
-    if not callable(factory):
-        raise AutockptError(f"{path} has no function {name!r}")
-    return factory
-
-
-@contextmanager
-def _on_path(folder: str) -> Iterator[None]:
-    """`folder` as the first entry of `sys.path`. A script may insert entries of its own, which stay, or remove ours."""
-    sys.path.insert(0, folder)
-    try:
-        yield
-    finally:
-        if folder in sys.path:
-            sys.path.remove(folder)

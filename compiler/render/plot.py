@@ -66,7 +66,7 @@ def new_axes(path: str, title: str, x: str, y: str, size: tuple[float, float] = 
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    with mpl.rc_context(_style()):
+    with mpl.rc_context(rc=_style()):
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.add_subplot()
         axes.set_title(title, loc="left", color=colour("ink"))
@@ -94,7 +94,7 @@ def palette(theme: str) -> Mapping[str, str]:
     return dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block[1]))
 
 
-def _style() -> dict[str, Any]:
+def _style() -> Any:
     line, muted = colour("line"), colour("muted")
     return {
         "font.family": "sans-serif",

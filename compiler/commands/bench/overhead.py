@@ -51,7 +51,10 @@ def command(**values: Any) -> int:
 
 def _run(parsed: Arguments) -> int:
     from autockpt.bench import overhead_markdown, overhead_summary, overhead_table
+    from autockpt.options import Options
 
+    if parsed.device:
+        Options.parse({"device": parsed.device})
     console = stdout_console(150, quiet=parsed.json == "-")
     measure = _in_process if len(parsed.targets) == 1 else _in_subprocess
     overheads: list[Overhead] = []

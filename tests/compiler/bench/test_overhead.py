@@ -79,6 +79,16 @@ def test_a_script_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str])
     assert "nowhere.py" in capsys.readouterr().err
 
 
+def test_an_unknown_profile_is_refused_before_any_model_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "models.py"
+    script.write_text(SCRIPT)
+    assert main(["bench", "overhead", f"{script}:net", f"{script}:net", "--device", "h1000"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "unknown device 'h1000'" in line
+
+
 @pytest.mark.inductor
 def test_predicted_and_measured_ratios_are_printed_and_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -92,6 +92,9 @@ def test_equal_means_bitwise_equal() -> None:
     [
         (["models.py:none", "--budget", "0.5"], "is not SCRIPT.py:FACTORY"),
         (["{script}:none"], "has no function 'none'"),
+        (["{script}:small", "--set", "bath=3"], "--set bath: "),
+        (["{script}:small", "--device", "abacus"], "'abacus' is not a device of torch"),
+        (["{script}:small", "{script}:small", "--device", "abacus"], "'abacus' is not a device of torch"),
     ],
 )
 def test_a_wrong_target_is_one_sentence(

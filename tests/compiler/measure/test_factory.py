@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from autockpt.errors import AutockptError
-from autockpt.measure.step import load_factory
+from autockpt.measure.factory import load_factory
 
 
 @pytest.fixture(autouse=True)
