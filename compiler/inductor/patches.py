@@ -22,6 +22,7 @@ from torch._functorch import partitioners
 from torch._guards import TracingContext
 from torch._inductor.codecache import PyCodeCache
 from torch._inductor.fx_passes.joint_graph import UniformValueConstantFolder
+from torch._inductor.graph import GraphLowering
 from torch._subclasses import FakeTensorMode
 
 CONSTANT_FOLDING = ("_deduce_value", "_add_peephole_patterns")
@@ -93,6 +94,14 @@ def saved_value_choice(choose: Callable[..., Any]) -> AbstractContextManager[Non
     """`choose_saved_values_set`, the part of torch's partitioner that plans, to time it. While it partitions once."""
     original = partitioners.choose_saved_values_set
     return patched(Patch(partitioners, "choose_saved_values_set", in_this_thread(choose, original)))
+
+
+def channels_last_choice(extended: Callable[[Callable[..., Any]], Callable[..., Any]]) -> AbstractContextManager[None]:
+    """`find_nodes_prefer_channels_last`, the values that Inductor writes channels-last. While a planned module is
+    compiled, for what `saved_layout` explains."""
+    original = GraphLowering.find_nodes_prefer_channels_last
+    choose = in_this_thread(extended(original), original)
+    return patched(Patch(GraphLowering, "find_nodes_prefer_channels_last", choose))
 
 
 def module_conversion(apply: Callable[..., nn.Module]) -> AbstractContextManager[None]:

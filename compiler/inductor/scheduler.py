@@ -27,6 +27,8 @@ from torch._inductor.utils import get_donated_idxs
 from torch._inductor.virtualized import V
 
 from autockpt.progress import report
+from autockpt.inductor.patches import channels_last_choice
+from autockpt.inductor.saved_layout import with_saved_images
 
 _FACTS, _TORCH_OWN = "autockpt_unhashed_facts", "autockpt_torch_own"
 """Keys of `module.meta`."""
@@ -51,7 +53,8 @@ def mark_torch_own(*modules: fx.GraphModule) -> None:
 
 
 class InnerCompile:
-    """Inductor's inner compile, which keeps the order of kernels in planned modules and changes nothing in others."""
+    """Inductor's inner compile. In planned modules it keeps the order of kernels and the layout of saved values; it
+    changes nothing in others."""
 
     def __init__(self, overridden: frozenset[str]) -> None:
         """`overridden`: names of Inductor options that the user set, and that are left as they are."""
@@ -64,7 +67,8 @@ class InnerCompile:
         module.meta[_FACTS] = _unhashed_facts(module)
         if _TORCH_OWN in module.meta:
             return compile_fx_inner(module, *args, **kwargs)
-        with inductor_config.patch(self._patches), V.set_choices_handler(_PlannedOrder()):
+        layouts = channels_last_choice(with_saved_images)
+        with inductor_config.patch(self._patches), V.set_choices_handler(_PlannedOrder()), layouts:
             return compile_fx_inner(module, *args, **kwargs)
 
 

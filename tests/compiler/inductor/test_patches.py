@@ -16,6 +16,7 @@ from torch._functorch import partitioners
 from torch._guards import TracingContext, tracing
 from torch._inductor.codecache import PyCodeCache
 from torch._inductor.fx_passes.joint_graph import UniformValueConstantFolder
+from torch._inductor.graph import GraphLowering
 from torch._subclasses import FakeTensorMode
 
 from autockpt.cost_models import load_profile
@@ -37,6 +38,7 @@ OWNERS: tuple[Any, ...] = (
     UniformValueConstantFolder,
     PyCodeCache,
     partitioners,
+    GraphLowering,
     nn.Module,
     nn.init,
     DRIVER,
@@ -48,6 +50,7 @@ PATCHES: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "wrapper_loading": lambda: patches.wrapper_loading(lambda key, path: ModuleType(key)),
     "wrapper_functions": lambda: patches.wrapper_functions(CODE, {"empty_strided_cpu": None, "assert_alignment": None}),
     "saved_value_choice": lambda: patches.saved_value_choice(lambda: None),
+    "channels_last_choice": lambda: patches.channels_last_choice(lambda choice: lambda lowering: set()),
     "module_conversion": lambda: patches.module_conversion(lambda module, function: module),
     "rejection_sampling": lambda: patches.rejection_sampling(lambda tensor, *_: tensor),
     "cuda_device": lambda: patches.cuda_device(
