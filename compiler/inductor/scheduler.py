@@ -26,9 +26,9 @@ from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 from torch._inductor.utils import get_donated_idxs
 from torch._inductor.virtualized import V
 
-from autockpt.progress import report
 from autockpt.inductor.patches import channels_last_choice
 from autockpt.inductor.saved_layout import with_saved_images
+from autockpt.progress import report
 
 _FACTS, _TORCH_OWN = "autockpt_unhashed_facts", "autockpt_torch_own"
 """Keys of `module.meta`."""

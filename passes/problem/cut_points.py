@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from autockpt.passes.graph import CutPoint, ForwardLiveness, local_minima
 from autockpt.passes.problem.plan import Problem
 
@@ -12,7 +14,7 @@ _MANY = 64
 
 
 def savable_cut_points(problem: Problem) -> tuple[CutPoint, ...]:
-    """Local minima of the forward's live bytes whose crossing storages may all be saved.
+    """Local minima of the forward's live bytes whose crossing storages, but for constants, may all be saved.
 
     A graph with hardly any minima, a plain chain or one in which all features stay in use to the end, gets evenly
     spaced moments instead.
@@ -22,7 +24,8 @@ def savable_cut_points(problem: Problem) -> tuple[CutPoint, ...]:
     if len(moments) < _FEW:
         step = max(len(liveness.operations) // _MANY, 1)
         moments = [moment for moment, value in enumerate(liveness.operations) if value.owns_bytes][::step]
-    return tuple(point for point in liveness.cut_points(moments) if not point.crossing & problem.unsavable)
+    points = [replace(p, crossing=p.crossing - problem.constants) for p in liveness.cut_points(moments)]
+    return tuple(point for point in points if not point.crossing & problem.unsavable)
 
 
 def cut_point_values(problem: Problem) -> frozenset[str]:
