@@ -38,7 +38,7 @@ def _maker(graph: JointGraph, value: Value) -> str:
     if value.kind not in (Kind.PART, Kind.SYMBOL) or len(value.inputs) != 1:
         return ""
     source = graph.by_name[value.inputs[0]]
-    return source.name if source.kind in (Kind.EXTERN, Kind.PART) and not source.storage else ""
+    return source.name if (source.kind.runs or source.kind is Kind.PART) and not source.storage else ""
 
 
 def seed(value: Value, lowering: Lowering) -> str | None:

@@ -96,3 +96,12 @@ def test_an_operator_that_nobody_vouched_for_is_saved_with_all_its_results() -> 
 )
 def test_allowing_an_operator_or_one_overload_releases_it(name: str, allowed: str, released: bool) -> None:
     assert (not find_must_save(unvouched(name), Lowering.EAGER, (allowed,))) is released
+
+
+def test_no_result_of_a_reduction_with_several_results_is_recomputed() -> None:
+    """As the mean and the variance of `var_mean`: recomputing one runs the reduction again."""
+    both = value("both", "x", kind=Kind.REDUCTION, storage="", operator="aten.var_mean.correction")
+    parts = [value(name, "both", kind=Kind.PART) for name in ("variance", "mean")]
+    graph = joint([value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT), both, *parts], ["mean"], [])
+
+    assert find_must_save(graph, Lowering.INDUCTOR).keys() == {"both", "variance", "mean"}
