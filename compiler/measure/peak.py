@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import torch
 
-from autockpt.measure.quiet_profiler import quiet_profile
+from autockpt.cost_models.memory import measured_peak
 
 Step = Callable[[], object]
 
@@ -23,30 +22,4 @@ def measure_peak(step: Step, device: torch.device) -> int:
         step()
         torch.cuda.synchronize(device)
         return int(torch.cuda.max_memory_allocated(device) - before)
-    with quiet_profile(profile_memory=True) as profiler:
-        step()
-    return _peak(_allocations(profiler))
-
-
-def _allocations(profiler: Any) -> Iterator[tuple[int, int, int]]:
-    """Time, address and size (negative for a free) of every allocation event, unordered."""
-    pending = list(profiler.profiler.kineto_results.experimental_event_tree())
-    while pending:
-        event = pending.pop()
-        pending.extend(event.children)
-        if event.tag.name == "Allocation":
-            yield event.start_time_ns, event.extra_fields.ptr, event.extra_fields.alloc_size
-
-
-def _peak(events: Iterator[tuple[int, int, int]]) -> int:
-    sizes: dict[int, int] = {}
-    live = peak = 0
-    for _, address, size in sorted(events, key=lambda event: event[0]):
-        if size > 0:
-            live += size - sizes.get(address, 0)
-            sizes[address] = size
-        else:
-            # A block that was allocated before the step does not count; the profiler reports stale sizes for those.
-            live -= sizes.pop(address, 0)
-        peak = max(peak, live)
-    return peak
+    return measured_peak(step)

@@ -5,6 +5,7 @@ May import `cost_models.work`, no other room.
 
 from autockpt.cost_models.memory.allocator import allocated_bytes
 from autockpt.cost_models.memory.device_memory import DeviceMemory, GpuMemory, memory_of
+from autockpt.cost_models.memory.events import measured_peak
 from autockpt.cost_models.memory.workspace_cpu import workspace_bytes
 from autockpt.cost_models.memory.workspace_cuda import cublas_bytes, cuda_workspace_bytes
 
@@ -14,6 +15,7 @@ __all__ = [
     "allocated_bytes",
     "cublas_bytes",
     "cuda_workspace_bytes",
+    "measured_peak",
     "memory_of",
     "workspace_bytes",
 ]

@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_leaves
 from autockpt.cost_models.memory.allocator import CachingAllocator, allocated_bytes
 from autockpt.cost_models.memory.workspace_cpu import workspace_bytes
 from autockpt.cost_models.memory.workspace_cuda import cuda_workspace_bytes
+from autockpt.cost_models.memory.workspace_measured import measured_workspace
 from autockpt.cost_models.work import TensorSpec
 
 
@@ -58,6 +59,9 @@ class HostMemory:
         pass
 
     def workspace_bytes(self, operator: Any, arguments: Any) -> int:
+        measured = measured_workspace(operator, arguments)
+        if measured is not None:
+            return measured
         tensors, specs = _specs(arguments)
         merged = not tensors or tensors[0].ndim != 4 or tensors[0].transpose(1, 2).is_contiguous()
         return workspace_bytes(str(operator), specs, self.threads, heads_merged=merged)

@@ -1,4 +1,7 @@
-"""Workspace of one operator on the CPU: bytes that its kernel allocates and frees before it returns. Upper bounds.
+"""Workspace of one operator on the CPU: bytes that its kernel allocates and frees before it returns.
+
+Upper bounds, but for convolutions: oneDNN's kernels for them have no common formula, so a forecast takes what is usual
+for tensors in channels-last, and a dry run measures the calls themselves (`workspace_measured`).
 
 | operator | bytes | source |
 |---|---|---|
@@ -8,7 +11,8 @@
 | both in half precision | in addition the same blocks of scores in half precision; the backward runs matmuls of
   these blocks, one at a time in every thread | the same |
 | matmul in half precision | see below | measured |
-| convolution backward | 2 x weight | measured, oneDNN, channels-last |
+| convolution | the weight, its channels padded to multiples of 16 in each group | measured, oneDNN, channels-last |
+| its backward | twice that; of a depthwise convolution up to 3 x 3, 2 x weight | the same |
 | sort | one 8-byte index for each element of the longest dimension | measured |
 | float32 matmul, embedding backward, top-k, cumulative sum | none | measured |
 
@@ -34,6 +38,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from math import prod
 
 import torch
 
@@ -42,6 +47,9 @@ from autockpt.cost_models.work import TensorSpec
 _FLASH = "aten._scaled_dot_product_flash_attention_for_cpu"
 _FLOAT = 4
 _MIB = 2**20
+_BLOCK = 16
+_DEPTHWISE_KERNEL = 3
+"""Largest depthwise kernel that oneDNN has code for; others run as convolutions in groups, padded to blocks."""
 Specs = tuple[TensorSpec, ...]
 
 
@@ -138,8 +146,29 @@ def _round_up(number: int, multiple: int) -> int:
     return -(-number // multiple) * multiple
 
 
+def _convolution(inputs: Specs, _: int) -> int:
+    image, weight = inputs[:2]
+    return weight.nbytes if _groups(image, weight) > 1 else _blocked_bytes(weight, 1)
+
+
 def _convolution_backward(inputs: Specs, _: int) -> int:
-    return 2 * inputs[2].nbytes
+    image, weight = inputs[1:3]
+    groups = _groups(image, weight)
+    if groups == 1:
+        return 2 * _blocked_bytes(weight, 1)
+    has_own_kernel = weight.shape[1] == 1 and max(weight.shape[2:], default=1) <= _DEPTHWISE_KERNEL
+    return 2 * weight.nbytes + (0 if has_own_kernel else _blocked_bytes(weight, groups))
+
+
+def _groups(image: TensorSpec, weight: TensorSpec) -> int:
+    return max(image.shape[1] // max(weight.shape[1], 1), 1)
+
+
+def _blocked_bytes(weight: TensorSpec, groups: int) -> int:
+    """Of the weight in oneDNN's layout of blocks of 16 x 16 channels."""
+    out, in_group, *kernel = weight.shape
+    blocked = groups * _round_up(-(-out // groups), _BLOCK) * _round_up(in_group, _BLOCK)
+    return blocked * prod(kernel) * weight.itemsize
 
 
 def _sort(inputs: Specs, _: int) -> int:
@@ -149,6 +178,7 @@ def _sort(inputs: Specs, _: int) -> int:
 _RULES: dict[str, Callable[[Specs, int], int]] = {
     _FLASH: _flash,
     f"{_FLASH}_backward": _flash_backward,
+    "aten.convolution": _convolution,
     "aten.convolution_backward": _convolution_backward,
     "aten.sort": _sort,
     "aten.mm": _matmul,

@@ -141,9 +141,23 @@ def test_a_sort_holds_one_line_of_indices() -> None:
     assert measure(lambda: torch.ops.aten.sort.default(operand)) == bound == 8000
 
 
-def test_convolution_backward_holds_its_weight_twice() -> None:
-    operands = (torch.empty(2, 8, 4, 4), torch.empty(2, 3, 4, 4), torch.empty(8, 3, 3, 3))
-    assert forecast("aten.convolution_backward.default", operands) == 2 * operands[2].nbytes
+@pytest.mark.parametrize(
+    ("weight", "channels", "forward", "backward"),
+    [
+        ((32, 16, 3, 3), 16, 32 * 16 * 9, 2 * 32 * 16 * 9),
+        ((192, 3, 16, 16), 3, 192 * 16 * 256, 2 * 192 * 16 * 256),
+        ((96, 1, 3, 3), 96, 96 * 9, 2 * 96 * 9),
+        ((96, 1, 7, 7), 96, 96 * 49, (2 + 16 * 16) * 96 * 49),
+    ],
+    ids=["padded to nothing", "patches", "depthwise", "large depthwise"],
+)
+def test_a_convolution_is_forecast_by_its_weight_in_blocks_of_16_channels(
+    weight: tuple[int, ...], channels: int, forward: int, backward: int
+) -> None:
+    image, kernel = torch.empty(2, channels, 16, 16), torch.empty(weight)
+    gradient = torch.empty(2, weight[0], 4, 4)
+    assert forecast("aten.convolution.default", (image, kernel)) == 4 * forward
+    assert forecast("aten.convolution_backward.default", (gradient, image, kernel)) == 4 * backward
 
 
 def test_other_operators_have_none() -> None:
