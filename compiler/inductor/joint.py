@@ -32,7 +32,7 @@ from autockpt.inductor.dry_run import DryRun, dry_run_step
 from autockpt.inductor.patches import saved_value_choice
 from autockpt.inductor.real_arguments import RunnableCall, runnable_calls
 from autockpt.inductor.scheduler import InnerCompile, mark_planned, mark_torch_own
-from autockpt.passes.fx import read, reorder, unroll, verify_modules
+from autockpt.passes.fx import read, reorder, take_views_from_operands, unroll, verify_modules
 from autockpt.passes.graph import JointGraph, at_hints
 from autockpt.passes.problem import Plan
 
@@ -79,6 +79,7 @@ class JointModule:
 
     @cached_property
     def _tidied(self) -> fx.GraphModule:
+        take_views_from_operands(self.module)
         tidy(self.module)
         return self.module
 

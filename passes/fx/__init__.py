@@ -5,6 +5,7 @@ Imports `graph`, `problem` and `cost_models`.
 
 from autockpt.passes.fx.check_modules import verify_modules
 from autockpt.passes.fx.read import read
+from autockpt.passes.fx.region_views import take_views_from_operands
 from autockpt.passes.fx.splice import splice
 from autockpt.passes.fx.split import UnwritablePlan, reorder, unroll
 
@@ -13,6 +14,7 @@ __all__ = [
     "read",
     "reorder",
     "splice",
+    "take_views_from_operands",
     "unroll",
     "verify_modules",
 ]

@@ -121,7 +121,7 @@ def _value(
     traits = _traits(node)
     if stale and storage not in stale and Trait.MUTATES not in traits:
         if role is Role.BACKWARD:
-            raise UnreadableGraph(f"the backward reads `{min(stale)}`, which the step writes to")
+            raise UnreadableGraph(f"the backward reads `{min(stale)}`, which the step writes to: clone it first")
         traits |= {Trait.STALE}
     return Value(
         name=node.name,
@@ -173,8 +173,17 @@ def is_number(node: fx.Node) -> bool:
     return isinstance(node.meta.get("val"), torch.SymInt | torch.SymFloat | torch.SymBool | int | float | bool)
 
 
+def _is_data_dependent(value: Any) -> bool:
+    """Whether it is a size that no input determines, as itself and not in an expression."""
+    if not isinstance(value, torch.SymInt) or not value.node.expr.is_symbol:
+        return False
+    return bool(value.node.shape_env.is_unbacked_symint(value.node.expr))
+
+
 def _traits(node: fx.Node) -> frozenset[Trait]:
     traits = traits_in(node)
+    if _is_data_dependent(node.meta.get("val")):
+        traits |= {Trait.DATA_SIZE}
     policy = node.meta.get("recompute")
     if policy is CheckpointPolicy.MUST_SAVE:
         traits |= {Trait.MUST_SAVE}

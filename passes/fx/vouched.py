@@ -23,6 +23,10 @@ _INHERITED = {Trait.RANDOM, Trait.COLLECTIVE, Trait.EFFECT, Trait.UNREPEATABLE}
 """Traits that a higher-order operator has if an operator inside it has them."""
 
 
+_TRANSPARENT = ("invoke_subgraph",)
+"""Higher-order operators that run a subgraph once, with its operands as inputs, and do nothing else."""
+
+
 def unvouched_in(node: fx.Node, triton_kernels: Mapping[int, Any]) -> tuple[str, ...]:
     """Names of the operators in a call that nobody vouched for; the user's MUST_RECOMPUTE vouches for all."""
     if node.op != "call_function" or node.meta.get("recompute") is CheckpointPolicy.MUST_RECOMPUTE:
@@ -47,7 +51,8 @@ def _unvouched(call: OperatorCall) -> Iterator[str]:
         # The same operator without mutation: it writes to copies of its arguments.
         yield from _unvouched(replace(call, target=call.args[0], args=(), kwargs={}))
     elif not is_vouched(call.target):
-        yield operator_name(call.target)
+        if name not in _TRANSPARENT:
+            yield operator_name(call.target)
         for inner in _inner_calls(call):
             yield from _unvouched(inner)
 

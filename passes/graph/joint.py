@@ -61,6 +61,7 @@ class Trait(Enum):
     COLLECTIVE = "collective"
     EFFECT = "effect"
     OPAQUE = "opaque"
+    DATA_SIZE = "a size that depends on data"
     UNREPEATABLE = "its last bits differ from run to run"
     STALE = "reads an input that the step writes to"
     MUST_SAVE = "must save"

@@ -159,7 +159,7 @@ class _CutNetwork:
         if (status := flow.solve(self._source, self._sink)) != flow.OPTIMAL:
             raise NoCut(f"the maximum flow was not found: {status}")
         if flow.optimal_flow() >= _INFINITE:
-            raise NoCut("a value can be neither saved nor recomputed")
+            raise NoCut(_stuck(self._problem))
         reached = np.zeros(2 * len(self._values) + 2, dtype=bool)
         reached[flow.get_source_side_min_cut()] = True
         crossing = reached[0:-2:2] & ~reached[1:-2:2]
@@ -168,6 +168,25 @@ class _CutNetwork:
             for value, crosses in zip(self._values, crossing, strict=True)
             if crosses and not value.role.is_graph_input
         )
+
+
+def _stuck(problem: Problem) -> str:
+    """A sentence that names a value that the backward needs and that can be neither saved nor recomputed."""
+    seen: set[str] = set()
+    stack = sorted(problem.needed_by_backward)
+    while stack:
+        value = problem.graph.by_name[stack.pop()]
+        if value.name in seen or value.role.is_graph_input or value.name not in problem.unsavable:
+            continue
+        seen.add(value.name)
+        if reason := problem.must_save.get(value.name):
+            where = f" ({value.source})" if str(value.source) else ""
+            return (
+                f"`{value.name}` of {value.operator}{where} has no bytes of its own to save and may not be recomputed "
+                f"({reason}); return a clone of it, or vouch for the operator"
+            )
+        stack.extend(value.inputs)
+    return "a value can be neither saved nor recomputed"
 
 
 def _width(more: Cut, less: Cut) -> int:

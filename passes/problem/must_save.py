@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from autockpt.passes.graph import JointGraph, Kind, Role, Trait, Value, is_inexact_reduction
 from autockpt.passes.problem.plan import Lowering, Problem
 
+_AGAINST_TAG = "; saved although it is tagged to be recomputed"
 MustSaveRule = Callable[[Value, Lowering], str | None]
 
 
@@ -29,7 +30,7 @@ def find_must_save(graph: JointGraph, lowering: Lowering, allowed: Collection[st
         # Recomputing one of several results runs their common operation.
         reason = found.get(_maker(graph, value), reason)
         if reason:
-            found[value.name] = reason
+            found[value.name] = f"{reason}{_AGAINST_TAG}" if Trait.MUST_RECOMPUTE in value.traits else reason
     return found
 
 
@@ -82,6 +83,13 @@ def effect(value: Value, lowering: Lowering) -> str | None:
     return "has a side effect: ordered by a token, may run only once" if Trait.EFFECT in value.traits else None
 
 
+def data_size(value: Value, lowering: Lowering) -> str | None:
+    """torch passes such a number to the backward with every saved tensor of that size; it may be defined only once."""
+    return (
+        "a size that depends on data: crosses to the backward as a number" if Trait.DATA_SIZE in value.traits else None
+    )
+
+
 def inexact_reduction(value: Value, lowering: Lowering) -> str | None:
     """Fused with other loops, a reduction may accumulate in another order, which changes the last bits of its result.
 
@@ -107,6 +115,7 @@ RULES: tuple[MustSaveRule, ...] = (
     collective,
     effect,
     unrepeatable,
+    data_size,
     inexact_reduction,
     tagged,
 )
@@ -119,7 +128,7 @@ def held_operators(problem: Problem) -> Mapping[str, int]:
     found: Counter[str] = Counter()
     for value in graph.values:
         held = _held(value, problem.allowed)
-        if held and problem.must_save.get(value.name) == _reason(held):
+        if held and problem.must_save.get(value.name, "").removesuffix(_AGAINST_TAG) == _reason(held):
             found.update(held)
     return {shown_operator(name): found[name] for name in sorted(found)}
 

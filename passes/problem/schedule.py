@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from autockpt.passes.graph import JointGraph, Role, backward_orders
+from autockpt.passes.graph import JointGraph, Role, Trait, backward_orders
 from autockpt.passes.problem.plan import Plan, Problem
 
 
@@ -13,7 +13,8 @@ class Scheduler:
 
     A missing value is recomputed just before its first use and held to its last use. With `inner` values, a missing
     segment is rebuilt in two levels: what is computed only to reach an inner value is dropped again as soon as that
-    value exists, and recomputed a second time from there when the backward reads it.
+    value exists, and recomputed a second time from there when the backward reads it. Sizes that depend on data have no
+    bytes and may be defined only once: they are saved wherever they are read.
     """
 
     def __init__(self, graph: JointGraph, order: Sequence[str]) -> None:
@@ -21,6 +22,7 @@ class Scheduler:
         self._position = {name: number for number, name in enumerate(self._names)}
         self._inputs = [tuple(self._position[name] for name in value.inputs) for value in graph.values]
         self._is_graph_input = [value.role.is_graph_input for value in graph.values]
+        self._is_data_size = [Trait.DATA_SIZE in v.traits and v.role is Role.FORWARD for v in graph.values]
         self._order = [self._position[name] for name in (*order, *graph.backward_outputs)]
 
     def __call__(self, saved: Iterable[str], inner: Iterable[str] = ()) -> Plan:
@@ -30,23 +32,32 @@ class Scheduler:
             available[self._position[name]] = True
         held = frozenset(self._position[name] for name in inner)
         backward: list[int] = []
+        sizes: set[int] = set()
         for number in self._order:
             if not available[number]:
-                missing = self._recompute(number, available)
+                missing = self._recompute(number, available, sizes)
                 if held:
                     self._drop_behind(held, number, missing, available)
                 backward.extend(missing)
+        saved |= {self._names[number] for number in sizes}
         return Plan(saved, tuple(self._names[number] for number in backward))
 
-    def _recompute(self, number: int, available: list[bool]) -> list[int]:
-        """This value and all that is missing for it, in the order of the graph; all of it is available afterwards."""
+    def _recompute(self, number: int, available: list[bool], sizes: set[int]) -> list[int]:
+        """This value and all that is missing for it, in the order of the graph; all of it is available afterwards.
+
+        Sizes that depend on data are not recomputed but added to `sizes`.
+        """
         available[number] = True
-        missing = [number]
+        missing = [number] if not self._is_data_size[number] else []
+        sizes.update({number} - set(missing))
         for found in missing:
             for source in self._inputs[found]:
                 if not available[source]:
                     available[source] = True
-                    missing.append(source)
+                    if self._is_data_size[source]:
+                        sizes.add(source)
+                    else:
+                        missing.append(source)
         missing.sort()
         return missing
 
