@@ -50,6 +50,32 @@ def progress_line(prefix: str = "", *, log: bool = False) -> Iterator[Progress]:
         yield lambda text: bar.update(task, description=f"{start}{text}")
 
 
+@contextmanager
+def progress_bar(unit: str, total: int) -> Iterator[Progress]:
+    """A function that counts one more of `total` done and shows its text; without a terminal a line for every
+    hundredth."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        done = 0
+
+        def count(text: str) -> None:
+            nonlocal done
+            done += 1
+            if done % max(total // 100, 1) == 0:
+                print(f"{done} of {total} {unit}: {text}", file=sys.stderr, flush=True)
+
+        yield count
+        return
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    with Bar(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, transient=True) as bar:
+        task = bar.add_task(unit, total=total)
+        yield lambda text: bar.update(task, advance=1, description=f"{unit}: {text}")
+
+
 class Children:
     """Child processes that run `autockpt` commands. Leaving the `with` block, for whatever reason, ends them all."""
 

@@ -22,6 +22,18 @@ def positive(text: str) -> int:
     return number
 
 
+def seed_range(text: str) -> range:
+    """`0:3000` or one seed."""
+    first, colon, last = text.partition(":")
+    try:
+        found = range(int(first), int(last) if colon else int(first) + 1)
+    except ValueError:
+        raise ValueError(f"{text!r} is neither a range such as 0:100 nor one seed") from None
+    if not found or found.start < 0:
+        raise ValueError(f"{text} holds no seed from 0 on")
+    return found
+
+
 def fraction(text: str) -> float:
     """A number from 0.0 to 1.0: a budget between minimum peak and fastest plan, or one of torch's."""
     try:

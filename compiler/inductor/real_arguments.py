@@ -44,6 +44,17 @@ class Layout:
         return integral and bool(self.size)
 
     @property
+    def is_contiguous(self) -> bool:
+        """Row by row, without gaps; the stride of a dimension of size 1 does not matter."""
+        return _row_major(self.size, self.stride)
+
+    @property
+    def is_transposed(self) -> bool:
+        """Contiguous but for its last two dimensions, which are swapped."""
+        swapped = [(*sizes[:-2], *reversed(sizes[-2:])) for sizes in (self.size, self.stride)]
+        return _row_major(*swapped)
+
+    @property
     def _length(self) -> int:
         if 0 in self.size:
             return 0
@@ -61,6 +72,15 @@ class Layout:
             block = block.to(self.device, self.dtype)
             flat = block.repeat(-(-self._length // _BLOCK))
         return flat.as_strided(self.size, self.stride)
+
+
+def _row_major(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    expected = 1
+    for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
+        if size != 1 and stride != expected:
+            return False
+        expected *= size
+    return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from autockpt.inductor import NotRunnable, RunnableCall
 from autockpt.machine.cache import TimingCache
 from autockpt.machine.hardware import device_available, timing_conditions
 from autockpt.machine.time_call import time_call, undisturbed
+from autockpt.machine.workspaces import measure_workspaces
 from autockpt.passes.graph import JointGraph, Kind, Trait, Value
 from autockpt.passes.problem import Lowering, Setup, is_held, work_of_value
 
@@ -47,6 +48,8 @@ class GraphTimings:
     """Distinct calls that were timed now."""
     cached: int = 0
     """Distinct calls whose timing was in the cache."""
+    workspaces: Mapping[str, int] = field(default_factory=dict)
+    """Bytes that operators allocate inside themselves, by value, where they were measured: with `lower="eager"`."""
     left: tuple[str, ...] = ()
     """Operators that should have been timed and are priced by the profile, each with the reason."""
 
@@ -75,7 +78,8 @@ def time_graph(call_of: CallOf, graph: JointGraph, setup: Setup, cost: str, cach
         log.info("timed %d operators in %.1f s, %d from cache, %d left to the profile", *counts)
     by_key = seconds | timed
     by_value = {value.name: by_key[one.key] for one in distinct if one.key in by_key for value in one.values}
-    return GraphTimings(by_value, len(timed), len(seconds), tuple(left))
+    workspaces = measure_workspaces(call_of, graph, setup)
+    return GraphTimings(by_value, len(timed), len(seconds), workspaces, tuple(left))
 
 
 def _distinct(call_of: CallOf, graph: JointGraph, setup: Setup, cost: str, left: list[str]) -> list[_Timeable]:

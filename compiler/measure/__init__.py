@@ -2,7 +2,7 @@
 
 from autockpt.measure.factory import check_settings, load_factory, parameters_of
 from autockpt.measure.gradients import ReferenceGradients
-from autockpt.measure.peak import measure_peak
+from autockpt.measure.peak import measure_peak, measure_peaks
 from autockpt.measure.step import Training, check_device, load_training
 from autockpt.measure.time_limit import within_seconds
 from autockpt.measure.timing import Ratio, interleaved_times, ratio, seconds_by_family
@@ -22,6 +22,7 @@ __all__ = [
     "load_factory",
     "load_training",
     "measure_peak",
+    "measure_peaks",
     "parameters_of",
     "ratio",
     "seconds_by_family",

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 
-from autockpt.cost_models.memory import measured_peak
+from autockpt.cost_models.memory import measured_peaks
 
 Step = Callable[[], object]
 
 
 def measure_peak(step: Step, device: torch.device) -> int:
     """Largest number of live bytes during one step, less the bytes that were live before it."""
+    return measure_peaks([step], device)[0]
+
+
+def measure_peaks(steps: Sequence[Step], device: torch.device) -> list[int]:
+    """The same for several steps, one after the other."""
     gc.collect()
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-        before = torch.cuda.memory_allocated(device)
-        torch.cuda.reset_peak_memory_stats(device)
-        step()
-        torch.cuda.synchronize(device)
-        return int(torch.cuda.max_memory_allocated(device) - before)
-    return measured_peak(step)
+    return measured_peaks(steps) if device.type != "cuda" else [_cuda_peak(step, device) for step in steps]
+
+
+def _cuda_peak(step: Step, device: torch.device) -> int:
+    torch.cuda.synchronize(device)
+    before = torch.cuda.memory_allocated(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    step()
+    torch.cuda.synchronize(device)
+    return int(torch.cuda.max_memory_allocated(device) - before)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import torch
 
+from autockpt.cost_models.memory import quiet_profile
 from autockpt.measure.peak import Step
-from autockpt.measure.quiet_profiler import quiet_profile
 from autockpt.passes.forecast import Family, Times
 
 _RESAMPLES = 1000

@@ -127,9 +127,11 @@ class _Pipeline:
     def _decide(self, setup: Setup, timings: GraphTimings) -> Decision:
         graph = self._joint.graph
         if self._request.plan is None:
-            return decide(graph, setup, timings.seconds, prefixed(self._request.progress, "planning"))
+            return decide(
+                graph, setup, timings.seconds, prefixed(self._request.progress, "planning"), timings.workspaces
+            )
         try:
-            return decide_fixed(graph, self._request.plan.for_graph(graph), setup, timings.seconds)
+            return decide_fixed(graph, self._request.plan.for_graph(graph), setup, timings.seconds, timings.workspaces)
         except BrokenPlan as broken:
             raise unusable(broken) from broken
 

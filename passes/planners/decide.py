@@ -121,14 +121,17 @@ def decide(
     setup: Setup,
     measured: Mapping[str, float] | None = None,
     progress: Callable[[str], None] = lambda _: None,
+    workspaces: Mapping[str, int] | None = None,
 ) -> Decision:
     """The fastest plan that fits, or the one with the lowest peak; the outcome says which.
 
     `measured`: seconds of values that were timed, instead of the profile's. `progress` is told of each search.
+    `workspaces`: bytes that operators allocate inside themselves, where they were measured.
     """
     started = time.perf_counter()
     with gc_paused():
-        frontier = Frontier(pose(graph, setup, measured), PLANNERS[setup.planner], setup.solve_seconds, None, progress)
+        problem = pose(graph, setup, measured, workspaces)
+        frontier = Frontier(problem, PLANNERS[setup.planner], setup.solve_seconds, None, progress)
         budget_bytes = resolve(setup.budget, frontier)
         found = frontier.within(budget_bytes)
         chosen = found or frontier.lowest_known
@@ -143,14 +146,19 @@ def decide(
         )
 
 
-def pose(graph: JointGraph, setup: Setup, measured: Mapping[str, float] | None = None) -> Problem:
+def pose(
+    graph: JointGraph,
+    setup: Setup,
+    measured: Mapping[str, float] | None = None,
+    workspaces: Mapping[str, int] | None = None,
+) -> Problem:
     """The planning problem of this graph: prices, must-save values, workspaces, margins."""
     return Problem(
         graph=graph,
         seconds=price(graph, setup.device, setup.lowering, measured),
         must_save=find_must_save(graph, setup.lowering, setup.allowed),
         lowering=setup.lowering,
-        workspace=find_workspaces(graph, setup.threads),
+        workspace={**find_workspaces(graph, setup.threads), **(workspaces or {})},
         extra_static_bytes=copied_bytes(graph, setup.lowering) + _UNCOUNTED_BYTES,
         margin=setup.margin if setup.lowering is Lowering.INDUCTOR else 0.0,
         device=setup.device,

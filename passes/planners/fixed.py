@@ -17,11 +17,17 @@ FROM_FILE = "from a file"
 """The method of such a candidate."""
 
 
-def decide_fixed(graph: JointGraph, plan: Plan, setup: Setup, measured: Mapping[str, float] | None = None) -> Decision:
+def decide_fixed(
+    graph: JointGraph,
+    plan: Plan,
+    setup: Setup,
+    measured: Mapping[str, float] | None = None,
+    workspaces: Mapping[str, int] | None = None,
+) -> Decision:
     """The decision for this plan of this graph. Raises BrokenPlan where it would not compute the same gradients."""
     started = time.perf_counter()
     with gc_paused():
-        frontier = Frontier(pose(graph, setup, measured), PLANNERS[setup.planner], setup.solve_seconds)
+        frontier = Frontier(pose(graph, setup, measured, workspaces), PLANNERS[setup.planner], setup.solve_seconds)
         _verify(frontier.problem, plan)
         candidate = frontier.space.evaluator.evaluate(plan, FROM_FILE)
         budget_bytes = resolve(setup.budget, frontier)

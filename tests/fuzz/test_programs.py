@@ -1,0 +1,74 @@
+"""Random programs: a seed is a program, every kind of operation occurs, and a failing program becomes small."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from autockpt.fuzz import KINDS, Program, generate, shrink
+from autockpt.fuzz.run import build, different
+
+
+def test_the_same_seed_is_the_same_program() -> None:
+    assert generate(5).source() == generate(5).source() != generate(6).source()
+
+
+def test_a_program_does_not_change_the_random_state_of_its_caller() -> None:
+    torch.manual_seed(3)
+    expected = torch.rand(4)
+    torch.manual_seed(3)
+    generate(5)
+    assert torch.equal(torch.rand(4), expected)
+
+
+def test_every_kind_of_operation_occurs() -> None:
+    assert len(KINDS) >= 40
+    missing = set(KINDS)
+    for seed in range(120):
+        missing -= generate(seed, operations=(40, 60)).kinds
+        if not missing:
+            break
+    assert missing == set()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_program_has_its_size_and_repeats_its_results_to_the_bit(seed: int) -> None:
+    program = generate(seed)
+    # An operation may be several statements, and eager mode refuses some writes in place.
+    assert 8 <= len(program.statements) <= 75
+    one, other = build(program), build(program)
+    assert different(one.results(one.model), other.results(other.model)) == {}
+
+
+def test_a_program_without_a_statement_is_without_all_that_reads_it() -> None:
+    program = generate(0)
+    first = program.statements[0]
+    smaller = program.without([first])
+    assert smaller is not None
+    read = {name for statement in smaller.statements for name in statement.reads}
+    assert read.isdisjoint(first.targets)
+    build(smaller).results(build(smaller).model)
+
+
+def test_a_value_that_becomes_an_input_no_longer_needs_what_computed_it() -> None:
+    program = generate(0)
+    target = program.statements[len(program.statements) // 2].targets[0]
+    smaller = program.with_input(target).without_dead()
+    assert len(smaller.statements) < len(program.statements)
+    assert all(target not in statement.reads for statement in smaller.statements)
+    build(smaller).results(build(smaller).model)
+
+
+def test_a_failure_shrinks_to_the_statement_that_causes_it() -> None:
+    program = next(program for program in map(generate, range(50)) if "softmax" in program.kinds)
+
+    def fails(candidate: Program) -> bool:
+        subject = build(candidate)
+        try:
+            subject.results(subject.model)
+        except RuntimeError:
+            return False
+        return "softmax" in candidate.kinds
+
+    smallest = shrink(program, fails, most_tries=200)
+    assert [statement.kind for statement in smallest.statements] == ["softmax"]
