@@ -7,21 +7,17 @@ one forecast and cost model, and nothing is compiled (`autockpt bench plan --bas
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any
 
 import torch
 from rich.table import Table
-from torch import nn
-from torch.utils.checkpoint import checkpoint
 
 from autockpt.errors import AutockptError
 from autockpt.inductor import JointModule, capture_joints, torch_budget
 from autockpt.machine import find_profile
-from autockpt.measure import Training, load_training
+from autockpt.measure import Training, checkpoint_block, find_blocks, load_training
 from autockpt.passes.forecast import Candidate
 from autockpt.passes.graph import JointGraph
 from autockpt.passes.planners import Baseline, Decision, decide, find_baselines
@@ -69,37 +65,10 @@ def _checkpointed(target: str) -> Training:
     if not blocks:
         raise AutockptError("the model has no list of blocks of one class")
     for block in blocks:
-        _checkpoint(block)
+        checkpoint_block(block)
     training = replace(training, forward=torch.compile(training.model, backend="inductor"))
     training.step()
     return training
-
-
-def find_blocks(model: nn.Module) -> list[nn.Module]:
-    """The blocks of every outermost `ModuleList` or `Sequential` that has two or more blocks of one class."""
-    blocks = _of_one_class(model) if isinstance(model, nn.ModuleList | nn.Sequential) else []
-    found = blocks or [block for child in model.children() for block in find_blocks(child)]
-    return list(dict.fromkeys(found))
-
-
-def _of_one_class(members: Iterable[nn.Module]) -> list[nn.Module]:
-    """The members of the most frequent class that has modules inside.
-
-    A list inside a list is a stage of the model, whose own members are the blocks.
-    """
-    stages = nn.ModuleList, nn.Sequential
-    blocks = [one for one in members if next(one.children(), None) is not None and not isinstance(one, stages)]
-    counted = Counter(type(block) for block in blocks).most_common(1)
-    return [block for block in blocks if type(block) is counted[0][0]] if counted and counted[0][1] > 1 else []
-
-
-def _checkpoint(block: nn.Module) -> None:
-    forward = block.forward
-
-    def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        return checkpoint(forward, *args, use_reentrant=False, **kwargs)
-
-    block.forward = checkpointed
 
 
 @dataclass(frozen=True)

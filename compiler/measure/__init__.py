@@ -1,5 +1,6 @@
 """Measurements of real training steps: peak, seconds, gradients, and `verify`, which checks the promises with them."""
 
+from autockpt.measure.blocks import checkpoint_block, find_blocks
 from autockpt.measure.factory import check_settings, load_factory, parameters_of
 from autockpt.measure.gradients import ReferenceGradients
 from autockpt.measure.peak import measure_peak, measure_peaks
@@ -17,7 +18,9 @@ __all__ = [
     "Verdict",
     "check_device",
     "check_settings",
+    "checkpoint_block",
     "falling_peaks",
+    "find_blocks",
     "interleaved_times",
     "load_factory",
     "load_training",

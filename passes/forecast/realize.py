@@ -9,40 +9,10 @@ as two reads. Reductions always have a buffer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from autockpt.passes.forecast.expression import Expression, is_too_large, is_too_large_to_share
 from autockpt.passes.forecast.facts import EXTERN, POINTWISE, VIEW, GraphFacts, IndexMap, Read
 from autockpt.passes.forecast.operations import Buffer, Kernel, Operation
-
-# torch._inductor.config: realize_reads_threshold; realize_acc_reads_threshold and realize_opcount_threshold on the CPU
-# and on a GPU; and the number of operations from which graph.py realizes anything.
-_MAX_READS_IF_SHARED = 4
-_MAX_READS_ON_CPU, _MAX_READS_ON_GPU = 12, 8
-_MAX_OPERATIONS_ON_CPU, _MAX_OPERATIONS_ON_GPU = 50, 30
-_MAX_OPERATIONS_EVER = 100
-
-
-@dataclass(slots=True)
-class _Expression:
-    """What a reader computes instead of loading an unrealized value. Equal parts are computed once."""
-
-    reads: set[Read]
-    computed: set[tuple[int, IndexMap]]
-    is_heavy: bool
-
-    @property
-    def size(self) -> int:
-        return len(self.reads) + len(self.computed)
-
-    def through(self, index_map: IndexMap) -> _Expression:
-        """The expression of a reader that reads the value through this index map."""
-        if not index_map:
-            return self
-        return _Expression(
-            {(buffer, inner + index_map) for buffer, inner in self.reads},
-            {(value, inner + index_map) for value, inner in self.computed},
-            self.is_heavy,
-        )
 
 
 def realize(
@@ -62,7 +32,7 @@ class _Realizer:
         # Inductor chooses channels-last for a pass that has a convolution, and then writes gathered values so. In a
         # backward that recomputes none, they are written in order and copied for the convolution's backward.
         self._copies_gathered = facts.on_cpu and not any(self._values[v].is_convolution for v in sequence)
-        self._unrealized: dict[int, tuple[Operation, _Expression]] = {}
+        self._unrealized: dict[int, tuple[Operation, Expression]] = {}
         """By buffer."""
         self._concatenation_of: dict[int, int] = {}
         """Buffers that are parts of a concatenation's buffer."""
@@ -104,7 +74,7 @@ class _Realizer:
                 operation.reads[position] = copy, index_map
                 self._kernels.append(Kernel(operation.value, True, {read}, {read}, [copy], owner.loop_sizes, set()))
 
-    def _inlined(self, operation: Operation) -> _Expression:
+    def _inlined(self, operation: Operation) -> Expression:
         """The operation with the expressions of all unrealized values that it reads."""
         reads: set[Read] = set()
         computed: set[tuple[int, IndexMap]] = {(operation.value, ())}
@@ -120,7 +90,7 @@ class _Realizer:
             reads |= expression.reads
             computed |= expression.computed
             is_heavy = is_heavy or expression.is_heavy
-        return _Expression(reads, computed, is_heavy)
+        return Expression(reads, computed, is_heavy)
 
     def _place_parts(self, position: int, concatenation: Operation) -> None:
         """Inputs of a concatenation that their kernels can write straight into its buffer; they live there then."""
@@ -138,12 +108,12 @@ class _Realizer:
             # Inlined into the concatenation by now. Later readers load it from there.
             self._unrealized.pop(part, None)
 
-    def _stays_unrealized(self, operation: Operation, expression: _Expression) -> bool:
+    def _stays_unrealized(self, operation: Operation, expression: Expression) -> bool:
         if operation.kind is not POINTWISE or not operation.writes:
             return False
         if self._buffers[operation.writes[0]].is_output or self._values[operation.value].is_always_realized:
             return False
-        if _is_too_large(expression, self._facts.on_cpu):
+        if is_too_large(expression, self._facts.on_cpu):
             return False
         return not self._is_realized_for_users(operation, expression)
 
@@ -153,15 +123,15 @@ class _Realizer:
             if buffer in self._unrealized and self._is_realized_for_users(view, self._unrealized[buffer][1]):
                 self._kernels.append(self._kernel(*self._unrealized.pop(buffer)))
 
-    def _is_realized_for_users(self, operation: Operation, expression: _Expression) -> bool:
+    def _is_realized_for_users(self, operation: Operation, expression: Expression) -> bool:
         if len(operation.users) < 2:
             return False
         users = (self._values[user] for user in operation.users if user not in self._merged)
         if len(expression.reads) > 1 and any(user.realizes_inputs for user in users):
             return True
-        return _is_too_large_to_share(expression, self._facts.on_cpu)
+        return is_too_large_to_share(expression, self._facts.on_cpu)
 
-    def _kernel(self, operation: Operation, expression: _Expression) -> Kernel:
+    def _kernel(self, operation: Operation, expression: Expression) -> Kernel:
         value = self._values[operation.value]
         return Kernel(
             operation=operation.value,
@@ -173,24 +143,6 @@ class _Realizer:
             computed=expression.computed,
             workspace_bytes=value.workspace_bytes,
         )
-
-
-def _is_too_large(expression: _Expression, on_cpu: bool) -> bool:
-    """Whether it is realized even for a single reader."""
-    reads = len(expression.reads)
-    if expression.size > _MAX_OPERATIONS_EVER:
-        return True
-    return reads > 1 and (_is_large(expression, on_cpu) or reads > (_MAX_READS_ON_CPU if on_cpu else _MAX_READS_ON_GPU))
-
-
-def _is_too_large_to_share(expression: _Expression, on_cpu: bool) -> bool:
-    """Whether it is realized rather than inlined into several readers."""
-    is_heavy = on_cpu and expression.is_heavy
-    return is_heavy or len(expression.reads) > _MAX_READS_IF_SHARED or _is_large(expression, on_cpu)
-
-
-def _is_large(expression: _Expression, on_cpu: bool) -> bool:
-    return expression.size > (_MAX_OPERATIONS_ON_CPU if on_cpu else _MAX_OPERATIONS_ON_GPU)
 
 
 def _write_into_concatenations(kernels: list[Kernel], concatenation_of: dict[int, int]) -> None:

@@ -23,6 +23,29 @@ class Replayed:
     """Buffers written in place, each over another one that is freed there."""
 
 
+@dataclass(frozen=True, slots=True)
+class ReplayedPass:
+    """The forward or the backward of a plan."""
+
+    in_backward: bool
+    fused: FusedPass
+    replayed: Replayed
+    held_bytes: int
+    """Live during the whole pass besides its buffers: static bytes, and in the backward the forward's outputs."""
+    margin: float
+
+    @property
+    def peak_bytes(self) -> int:
+        return self.with_margin(max(self.replayed.live_bytes, default=0)) + self.held_bytes
+
+    def live_bytes(self) -> list[int]:
+        """Of everything, during each launch."""
+        return [self.with_margin(live) + self.held_bytes for live in self.replayed.live_bytes]
+
+    def with_margin(self, nbytes: int) -> int:
+        return nbytes + int(nbytes * self.margin)
+
+
 def replay(fused: FusedPass, uncounted: Set[int], held: Set[int]) -> Replayed:
     """`uncounted` storages are not in `live_bytes`. They and `held` ones outlive the pass and are never overwritten."""
     kernels, buffers = fused.kernels, fused.buffers

@@ -3,40 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from autockpt.passes.forecast.clock import Clock
 from autockpt.passes.forecast.facts import GraphFacts
-from autockpt.passes.forecast.fuse import FusedPass, fuse_pass
-from autockpt.passes.forecast.replay import Replayed, live_at, replay
+from autockpt.passes.forecast.fuse import fuse_pass
+from autockpt.passes.forecast.replay import ReplayedPass, live_at, replay
 from autockpt.passes.forecast.result import Content, Forecast, Live, Moment, Peak
 from autockpt.passes.graph import Role
 from autockpt.passes.problem import Lowering, Plan, Problem
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayedPass:
-    """The forward or the backward of a plan."""
-
-    in_backward: bool
-    fused: FusedPass
-    replayed: Replayed
-    held_bytes: int
-    """Live during the whole pass besides its buffers: static bytes, and in the backward the forward's outputs."""
-    margin: float
-
-    @property
-    def peak_bytes(self) -> int:
-        return self.with_margin(max(self.replayed.live_bytes, default=0)) + self.held_bytes
-
-    def live_bytes(self) -> list[int]:
-        """Of everything, during each launch."""
-        return [self.with_margin(live) + self.held_bytes for live in self.replayed.live_bytes]
-
-    def with_margin(self, nbytes: int) -> int:
-        return nbytes + int(nbytes * self.margin)
-
 
 _CACHED_REPLAYS = 4
 """One more than the groups of values that an eviction step tries."""

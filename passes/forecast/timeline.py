@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from autockpt.passes.forecast.operations import Kernel
-from autockpt.passes.forecast.replay import lifetimes
+from autockpt.passes.forecast.replay import ReplayedPass, lifetimes
 from autockpt.passes.forecast.result import Content
-from autockpt.passes.forecast.simulator import ReplayedPass, Simulator
+from autockpt.passes.forecast.simulator import Simulator
 from autockpt.passes.graph import Role
 from autockpt.passes.problem import Plan
 

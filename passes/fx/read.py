@@ -5,9 +5,7 @@ Sizes that are dynamic stay sympy expressions; `graph.at_hints` turns them into 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -18,6 +16,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 from autockpt.cost_models import Work
 from autockpt.cost_models.formulas import symbols_in
 from autockpt.passes.fx.sizes import hints_of, spec_of
+from autockpt.passes.fx.source_lines import source_of
 from autockpt.passes.fx.storages import Storages, tensors_of
 from autockpt.passes.fx.subgraphs import node_work
 from autockpt.passes.fx.vouched import traits_in, unvouched_in
@@ -25,7 +24,6 @@ from autockpt.passes.graph import (
     JointGraph,
     Kind,
     Role,
-    Source,
     Trait,
     Value,
     kind_of,
@@ -137,7 +135,7 @@ def _value(
         index_map=_index_map(node),
         work=work,
         unvouched=unvouched,
-        source=_source(node),
+        source=source_of(node),
     )
 
 
@@ -191,24 +189,3 @@ def _traits(node: fx.Node) -> frozenset[Trait]:
     if policy in (CheckpointPolicy.MUST_RECOMPUTE, CheckpointPolicy.PREFER_RECOMPUTE):
         traits |= {Trait.MUST_RECOMPUTE}
     return traits
-
-
-_ROOT = re.compile(r"""^[LG](\[[^]]*\])+\.?""")
-"""What Dynamo writes before the name of a module: the variable that holds the model, `L['self'].` or any other."""
-_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
-
-
-def _source(node: fx.Node) -> Source:
-    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
-    module = str(list(stack.values())[-1][0]) if stack else ""
-    return Source(_ROOT.sub("", module), *_frame(node.meta.get("stack_trace") or ""))
-
-
-@lru_cache(maxsize=4096)
-def _frame(stack_trace: str) -> tuple[str, int, str]:
-    """File, line and code of the innermost frame. Cached: all operations of one source line have the same trace."""
-    frames = list(_FRAME.finditer(stack_trace))
-    if not frames:
-        return "", 0, ""
-    code = stack_trace[frames[-1].end() :].partition("\n")[2].strip().partition("\n")[0]
-    return frames[-1]["file"], int(frames[-1]["line"]), code.strip()

@@ -137,8 +137,7 @@ class JointGraph:
 
     @cached_property
     def network(self) -> networkx.DiGraph:
-        """An edge from each value to each of its readers, for graph algorithms outside of planning (20 ms to build on
-        2,700 values, as long as several forecasts)."""
+        """An edge from each value to each of its readers. Not for planning: 20 ms on 2,700 values, several replays."""
         import networkx  # here: `import autockpt` does not load it
 
         network = networkx.DiGraph()

@@ -11,7 +11,6 @@ from functools import cached_property
 from math import inf
 
 from autockpt.passes.forecast import Candidate, Simulator
-from autockpt.passes.planners.effort import Effort
 from autockpt.passes.planners.evictions import Evictions
 from autockpt.passes.planners.generators import (
     Cuts,
@@ -23,7 +22,7 @@ from autockpt.passes.planners.generators import (
     by_peak,
     faster,
 )
-from autockpt.passes.planners.space import SearchSpace
+from autockpt.passes.planners.space import Effort, SearchSpace
 from autockpt.passes.planners.two_level import TwoLevel
 from autockpt.passes.problem import Problem
 

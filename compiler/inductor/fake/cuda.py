@@ -1,16 +1,10 @@
 """A CUDA device to trace for that need not be here: Dynamo, autograd and Inductor's passes see fake tensors on it.
 
-Where torch is built without CUDA, its C++ parts accept such tensors with the library `cuda.cpp`, built here.
+Where torch is built without CUDA, its C++ parts accept such tensors with the library `cuda.cpp`.
 """
 
 from __future__ import annotations
 
-import ctypes
-import hashlib
-import os
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -26,6 +20,7 @@ from torch._inductor.runtime.hints import DeviceProperties
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from autockpt.cost_models import DeviceProfile
+from autockpt.inductor.fake.cuda_library import NoFakeCuda, cuda_library
 from autockpt.inductor.fake.gpus import GpuProperties, gpu_properties
 from autockpt.inductor.patches import CONSTANT_FOLDING, cuda_device
 
@@ -33,9 +28,6 @@ _CUDA = torch.device("cuda", 0)
 _CPU = torch.device("cpu")
 _CUDA_VERSION = "13.0"
 """The one that torch 2.13 is built for."""
-_SOURCE = Path(__file__).with_name("cuda.cpp")
-_LOADED: dict[str, ctypes.CDLL] = {}
-"""By build key. The library registers itself with torch when it is loaded, so a process loads it once."""
 
 
 @dataclass(frozen=True)
@@ -150,58 +142,3 @@ class _CudaIsCpu(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's
 
 def _moved(value: Any) -> Any:
     return _CPU if isinstance(value, torch.device) and value.type == "cuda" else value
-
-
-class NoFakeCuda(Exception):
-    """A fake CUDA device is not possible here; the message says why."""
-
-
-def cuda_library(cache: Path) -> ctypes.CDLL:
-    """Loaded once a process; compiled once for a version of torch, into the folder `cache`."""
-    if torch.version.cuda is not None or torch.version.hip is not None:
-        raise NoFakeCuda("this build of torch has CUDA and finds no device")
-    key = _key()
-    if key not in _LOADED:
-        _LOADED[key] = _load(cache / "fake_cuda" / f"cuda_{key}.so")
-    return _LOADED[key]
-
-
-def _load(path: Path) -> ctypes.CDLL:
-    if not path.exists():
-        _compile(path)
-    try:
-        return ctypes.CDLL(str(path))
-    except OSError as error:
-        raise NoFakeCuda(f"the library of the fake CUDA device cannot be loaded: {error}") from error
-
-
-def _key() -> str:
-    installation = f"{torch.__version__} {torch.__file__}"
-    return hashlib.sha256(_SOURCE.read_bytes() + installation.encode()).hexdigest()[:16]
-
-
-def _compile(path: Path) -> None:
-    compiler = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
-    if compiler is None:
-        raise NoFakeCuda("no C++ compiler was found to build the library of the fake CUDA device")
-    home = Path(torch.__file__).parent
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        draft = Path(folder) / path.name
-        command = [
-            compiler,
-            "-std=c++20",
-            "-O1",
-            "-shared",
-            "-fPIC",
-            f"-I{home}/include",
-            str(_SOURCE),
-            "-o",
-            str(draft),
-        ]
-        command += [f"-L{home}/lib", "-lc10", "-ltorch_cpu", f"-Wl,-rpath,{home}/lib"]
-        finished = subprocess.run(command, capture_output=True, text=True, check=False)
-        if finished.returncode:
-            last = (finished.stderr.strip().splitlines() or ["no message"])[-1]
-            raise NoFakeCuda(f"the library of the fake CUDA device does not compile: {last}")
-        draft.replace(path)

@@ -16,7 +16,8 @@ from torch.nn import functional as F
 import autockpt
 from autockpt.cost_models import load_profile
 from autockpt.cost_models.profiles import profile_json
-from autockpt.inductor.fake.cuda import NoFakeCuda, cuda_library, fake_cuda_device
+from autockpt.inductor.fake.cuda import fake_cuda_device
+from autockpt.inductor.fake.cuda_library import NoFakeCuda, cuda_library
 from autockpt.machine import cache_folder
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from torch import nn
 
-from autockpt.bench.baselines import BaselineRow, PlanCost, baseline_table, bench_baselines, find_blocks
+from autockpt.bench.baselines import BaselineRow, PlanCost, baseline_table, bench_baselines
+from autockpt.measure import find_blocks
 from autockpt.passes.planners.baselines import BASELINES
 
 SCRIPT = """

@@ -21,7 +21,8 @@ from torch._subclasses import FakeTensorMode
 
 from autockpt.cost_models import load_profile
 from autockpt.inductor import patches
-from autockpt.inductor.fake.cuda import NoFakeCuda, cuda_library, fake_cuda_device
+from autockpt.inductor.fake.cuda import fake_cuda_device
+from autockpt.inductor.fake.cuda_library import NoFakeCuda, cuda_library
 from autockpt.inductor.patches import Patch, patched
 from autockpt.machine import cache_folder
 

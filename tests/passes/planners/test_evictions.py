@@ -11,7 +11,8 @@ from random_instances import sketch
 from autockpt.passes.forecast.simulator import Simulator
 from autockpt.passes.graph.order import traced_order
 from autockpt.passes.instances.to_plan import write_plan
-from autockpt.passes.planners.evictions import Descent, Evictor
+from autockpt.passes.planners.evictions import Descent
+from autockpt.passes.planners.evictor import Evictor
 from autockpt.passes.planners.frontier import Frontier
 from autockpt.passes.planners.space import SearchSpace
 from autockpt.passes.problem.verify import verify

@@ -12,7 +12,8 @@ from torch._subclasses import FakeTensor, FakeTensorMode
 
 from autockpt.cost_models import load_profile
 from autockpt.errors import AutockptError
-from autockpt.inductor.fake.cuda import NoFakeCuda, cuda_library, fake_cuda_device
+from autockpt.inductor.fake.cuda import fake_cuda_device
+from autockpt.inductor.fake.cuda_library import NoFakeCuda, cuda_library
 from autockpt.inductor.fake.known_values import KnownValues
 from autockpt.inductor.fake.step import from_factory
 from autockpt.machine import cache_folder
