@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from autockpt.analysis import Analysis, analyze
     from autockpt.backend import Backend
     from autockpt.enabling import disable, enable
-    from autockpt.errors import AutockptError, BudgetError, OptionError, PlanError
+    from autockpt.errors import AutockptError, BudgetError, OptionError, PlanError, RecomputedError
     from autockpt.options import Options
     from autockpt.partition import GraphDecision, decisions
     from autockpt.plans import PlanFile as Plan
@@ -26,6 +26,7 @@ __all__ = [
     "Options",
     "Plan",
     "PlanError",
+    "RecomputedError",
     "allow_recompute",
     "analyze",
     "decisions",
@@ -44,6 +45,7 @@ _MODULES = {
     "Options": ("options", "Options"),
     "Plan": ("plans", "PlanFile"),
     "PlanError": ("errors", "PlanError"),
+    "RecomputedError": ("errors", "RecomputedError"),
     "allow_recompute": ("vouch", "allow_recompute"),
     "analyze": ("analysis", "analyze"),
     "decisions": ("partition", "decisions"),

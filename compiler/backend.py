@@ -108,7 +108,14 @@ def _request(example_inputs: Sequence[Any], options: Options) -> Request:
         allowed=allowed_operators(),
     )
     timings = cache_folder() / "timings"
-    return Request(setup, dry_run=dry_run, plan=options.plan, cost=options.cost, timings=timings)
+    return Request(
+        setup,
+        dry_run=dry_run,
+        plan=options.plan,
+        cost=options.cost,
+        timings=timings,
+        check_recomputed=options.check_recomputed,
+    )
 
 
 def _lower_eager(gm: fx.GraphModule, example_inputs: Sequence[Any], partition_fn: PartitionFn) -> Compiled:

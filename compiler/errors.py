@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autockpt.inductor import AutockptError
 
-__all__ = ["AutockptError", "BudgetError", "OptionError", "PlanError"]
+__all__ = ["AutockptError", "BudgetError", "OptionError", "PlanError", "RecomputedError"]
 
 
 class OptionError(AutockptError, ValueError):
@@ -23,3 +23,7 @@ class BudgetError(AutockptError):
         self.budget_bytes = budget_bytes
         self.min_peak_bytes = min_peak_bytes
         """The smallest peak of any plan that was found."""
+
+
+class RecomputedError(AutockptError):
+    """With `check_recomputed`: a recomputed value is not what the forward computed."""

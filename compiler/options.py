@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from autockpt.budget import ACCEPTED, check_budget
-from autockpt.cost_models import ProfileError, load_profile
+from autockpt.cost_models import ProfileError, load_profile, shown
 from autockpt.errors import OptionError, PlanError
 from autockpt.inductor import ENABLE_VARIABLE, inductor_modes, inductor_options
 from autockpt.machine import CACHE_VARIABLE
@@ -40,6 +40,7 @@ class Options:
     plan: PlanFile | None = None
     """Given as itself, or as the path of a file; that is read here, once, and a file that changes is another plan."""
     closed_loop: bool = True
+    check_recomputed: bool = False
     mode: str | None = None
     inductor: Mapping[str, Any] = field(default_factory=dict)
     """Passed on as they are."""
@@ -50,7 +51,7 @@ class Options:
             try:
                 held = check(value)
             except ValueError as error:
-                raise OptionError(f"option {name}={value!r} {error}; accepted is {accepted}") from None
+                raise OptionError(f"option {name}={shown(value)} {error}; accepted is {accepted}") from None
             if held is not None:
                 object.__setattr__(self, name, held)
 
@@ -86,7 +87,7 @@ def _from_environment() -> dict[str, Any]:
             name = variable.removeprefix(_PREFIX).lower()
             if name not in KNOWN:
                 accepted = ", ".join([*(f"{_PREFIX}{known.upper()}" for known in KNOWN), *_OTHER_VARIABLES])
-                raise OptionError(f"unknown environment variable {variable}; accepted are {accepted}")
+                raise OptionError(f"unknown environment variable {variable[:_LONGEST_NAME]}; accepted are {accepted}")
             found[name] = _plain(text)
     return found
 
@@ -103,14 +104,23 @@ def _plain(text: str) -> Any:
     return text
 
 
+_OURS = ("custom_partitioner_fn", "custom-partitioner-fn")
+"""Options of Inductor that autockpt sets."""
+_LONGEST_NAME = 100
+
+
 def _check_inductor(given: Mapping[str, Any]) -> None:
     inductor = {name.replace("-", "_") for name in inductor_options()}
     for name in given:
+        if name in _OURS:
+            raise OptionError(
+                f"option {name}: autockpt partitions the graph itself; leave it out, or use Inductor alone"
+            )
         if not isinstance(name, str) or name.replace("-", "_") not in inductor:
-            near = difflib.get_close_matches(str(name), [*KNOWN, *sorted(inductor)], n=1)
+            near = difflib.get_close_matches(str(name)[:_LONGEST_NAME], [*KNOWN, *sorted(inductor)], n=1)
             hint = f" (did you mean {near[0]!r}?)" if near else ""
             known = ", ".join(KNOWN)
-            raise OptionError(f"unknown option {name!r}{hint}; accepted are {known} and every option of Inductor")
+            raise OptionError(f"unknown option {shown(name)}{hint}; accepted are {known} and every option of Inductor")
 
 
 def _one_of(*choices: str) -> tuple[Callable[[Any], None], str]:
@@ -187,5 +197,6 @@ _CHECKS: dict[str, tuple[Callable[[Any], object], str]] = {
     "on_infeasible": _one_of(*ON_INFEASIBLE),
     "plan": (_plan, "a plan, or the path of one that was saved"),
     "closed_loop": (_truth, "True or False"),
+    "check_recomputed": (_truth, "True or False"),
     "mode": (_mode, " or ".join(f'"{mode}"' for mode in inductor_modes())),
 }

@@ -24,7 +24,7 @@ def parse_size(text: str) -> int:
     if unit not in _UNITS:
         near = [known for known in _UNITS if known.lower() == unit.lower()]
         hint = f"; did you mean {near[0]}?" if near else ""
-        raise ValueError(f"has the unknown unit {unit!r}; known are {UNITS}{hint}")
+        raise ValueError(f"has the unknown unit {unit[:20]!r}; known are {UNITS}{hint}")
     size = float(match["number"]) * _UNITS[unit]
     if not math.isfinite(size):
         raise ValueError("is too large to be a size")

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from autockpt.cost_models import shown
 from autockpt.errors import OptionError
 from autockpt.passes.graph import kernel_name, operator_name
 
@@ -59,10 +60,10 @@ def _name_of(operator: Any) -> str:
 def _checked(name: str) -> str:
     namespace, separator, rest = name.partition("::")
     if not (namespace and separator and rest):
-        raise OptionError(f'allow_recompute takes a name such as "mylib::op", and not {name[:80]!r}')
+        raise OptionError(f'allow_recompute takes a name such as "mylib::op", and not {shown(name)}')
     if namespace != "triton" and not _is_registered(namespace, *rest.split(".", 1)):
         raise OptionError(
-            f"allow_recompute: no operator is registered as {name[:80]!r}; import the module that defines it first"
+            f"allow_recompute: no operator is registered as {shown(name)}; import the module that defines it first"
         )
     return name
 

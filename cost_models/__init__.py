@@ -11,6 +11,7 @@ from autockpt.cost_models.device import DeviceProfile
 from autockpt.cost_models.formulas import evaluate, work_of
 from autockpt.cost_models.memory import workspace_bytes
 from autockpt.cost_models.profiles import ProfileError, load_profile, shipped_profiles
+from autockpt.cost_models.quoting import shown
 from autockpt.cost_models.roofline import seconds_of
 from autockpt.cost_models.work import TensorSpec, Work
 
@@ -28,6 +29,7 @@ __all__ = [
     "load_profile",
     "seconds_of",
     "shipped_profiles",
+    "shown",
     "work_of",
     "workspace_bytes",
 ]

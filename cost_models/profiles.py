@@ -14,6 +14,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import msgspec
 
 from autockpt.cost_models.device import ARITHMETIC, FAMILIES, DeviceProfile
+from autockpt.cost_models.quoting import shown
 
 SCHEMA = 3
 _RETIRED_FIELDS: Mapping[int, frozenset[str]] = {2: frozenset({"allocator_rounding_bytes"})}
@@ -43,7 +44,7 @@ def load_profile(name_or_path: str) -> DeviceProfile:
     if name_or_path.endswith(".json") or os.sep in name_or_path:
         return read_profile(Path(name_or_path))
     raise ProfileError(
-        f"unknown device {name_or_path!r}; shipped profiles are {', '.join(shipped_profiles())}, "
+        f"unknown device {shown(name_or_path)}; shipped profiles are {', '.join(shipped_profiles())}, "
         "or give the path of a .json profile"
     )
 
@@ -64,6 +65,8 @@ def read_profile(path: Path) -> DeviceProfile:
         raise ProfileError(f"device profile {path} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise ProfileError(f"device profile {path} is not valid JSON: {error}") from error
+    except RecursionError:
+        raise ProfileError(f"device profile {path} is no profile: its JSON is nested too deeply") from None
     if not isinstance(raw, dict):
         raise ProfileError(f"device profile {path} must be an object, not {type(raw).__name__}")
     retired = _retired_fields(path, raw.pop("schema", None))
@@ -77,14 +80,18 @@ def _retired_fields(path: Path, schema: object) -> frozenset[str]:
         return _RETIRED_FIELDS[schema]
     if isinstance(schema, int) and schema > SCHEMA:
         raise ProfileError(f"device profile {path} has schema {schema}, this autockpt reads {SCHEMA}: update autockpt")
-    raise ProfileError(f"device profile {path} must have `schema` {SCHEMA}, not {schema!r}: run `autockpt calibrate`")
+    raise ProfileError(
+        f"device profile {path} must have `schema` {SCHEMA}, not {shown(schema)}: run `autockpt calibrate`"
+    )
 
 
 def _profile(path: Path, raw: Mapping[str, Any]) -> DeviceProfile:
     needed = [f.name for f in fields(DeviceProfile) if f.default is MISSING and f.default_factory is MISSING]
     for name in raw:
         if name not in _TYPES:
-            raise ProfileError(f"device profile {path}: unknown field `{name}`; known are {', '.join(sorted(_TYPES))}")
+            raise ProfileError(
+                f"device profile {path}: unknown field `{name[:100]}`; known are {', '.join(sorted(_TYPES))}"
+            )
     for name in needed:
         if name not in raw:
             raise ProfileError(f"device profile {path}: the field `{name}` is missing")
@@ -103,7 +110,7 @@ def _value(name: str, value: Any, kind: Any) -> Any:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise ValueError(f"`{name}` is {value!r}: {str(error)[:1].lower()}{str(error)[1:]}") from None
+        raise ValueError(f"`{name[:100]}` is {shown(value)}: {str(error)[:1].lower()}{str(error)[1:]}") from None
 
 
 def _check(profile: DeviceProfile) -> None:

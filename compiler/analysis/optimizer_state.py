@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
+from autockpt.cost_models import shown
 from autockpt.errors import OptionError
 
 
@@ -52,7 +53,7 @@ def optimizer_state(
 def check_optimizer(name: str) -> None:
     """Raises OptionError where the name is none of ours; called before the model is built as well."""
     if name.lower() not in _OPTIMIZERS:
-        raise OptionError(f"unknown optimizer {name!r}; accepted are {', '.join(sorted(_OPTIMIZERS))}")
+        raise OptionError(f"unknown optimizer {shown(name)}; accepted are {', '.join(sorted(_OPTIMIZERS))}")
 
 
 _OPTIMIZERS: dict[str, tuple[Callable[..., torch.optim.Optimizer], dict[str, Any]]] = {

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from autockpt.budget import check_budget, offline_budget
-from autockpt.cost_models import DeviceProfile, ProfileError, load_profile
+from autockpt.cost_models import DeviceProfile, ProfileError, load_profile, shown
 from autockpt.errors import OptionError
 from autockpt.inductor import FakeStep
 from autockpt.machine import default_device, find_profile, with_tf32
@@ -47,7 +47,7 @@ class AnalysisRequest:
             try:
                 check_budget(self.memory_budget)
             except ValueError as error:
-                raise OptionError(f"memory_budget={self.memory_budget!r} {error}") from None
+                raise OptionError(f"memory_budget={shown(self.memory_budget)} {error}") from None
 
     def setup(self, state_bytes: int) -> Setup:
         """The planner's settings; `state_bytes` of optimizer state are subtracted from the budget."""

@@ -42,6 +42,12 @@ _BUDGETS = (0.0, 0.3, 0.6, 1.0)
 @settings_option
 @click.option("--device", help="Move model and inputs there, such as cuda (default: where the factory puts them).")
 @click.option("--jobs", type=COUNT, default=1, show_default=True, help="Models at a time, a process each.")
+@click.option(
+    "--recomputed",
+    is_flag=True,
+    help="Instead: compare every recomputed value with what the forward computed, to the bit, and name the first that "
+    "differs.",
+)
 @click.option("--details", is_flag=True, help="What is live at each peak, with source lines.")
 @json_option
 @markdown_option
@@ -52,7 +58,7 @@ def command(**values: Any) -> int:
     Compares each budget with the forecast, compiled and measured peak, and gradients with plain Inductor's.
 
     Exit code 1 where a measured peak is over its budget, a gradient differs by more than the tolerance, or a tenth of a
-    budget is left unused without a reason.
+    budget is left unused without a reason; with --recomputed, where a recomputed value differs.
     """
     return _run(Arguments(**values))
 
@@ -63,6 +69,8 @@ def _run(parsed: Arguments) -> int:
     if parsed.device:
         check_device(parsed.device)
     budgets = _evenly(parsed.steps) if parsed.steps else parsed.budget or _BUDGETS
+    if parsed.recomputed:
+        return _compare_recomputed(parsed, budgets)
     with progress_line(log=True) as progress:
         verify = _in_process if len(parsed.targets) == 1 else _in_subprocesses
         pairs = verify(parsed, budgets, progress)
@@ -82,6 +90,23 @@ def _run(parsed: Arguments) -> int:
         what = f"--steps {parsed.steps}" if parsed.steps else f"--budget {' '.join(map(str, budgets))}"
         write_file(Path(parsed.markdown), verify_markdown(what, verdicts, lines).encode())
     return 1 if fallen or any(verdict.broken for verdict in verdicts) else 0
+
+
+def _compare_recomputed(parsed: Arguments, budgets: Sequence[int | float | str]) -> int:
+    from autockpt.measure import verify_recomputed
+
+    if parsed.markdown or parsed.details:
+        raise click.UsageError("--recomputed prints a line for each step; --json is the one file it writes")
+    with progress_line(log=True) as progress:
+        found = [
+            verdict
+            for target in parsed.targets
+            for verdict in verify_recomputed(target, budgets, progress, dict(parsed.set), parsed.device)
+        ]
+    print_lines(stdout_console(150, quiet=parsed.json == "-"), [str(verdict) for verdict in found])
+    if parsed.json:
+        write_json(parsed.json, [verdict.as_json() for verdict in found])
+    return 0 if all(verdict.holds for verdict in found) else 1
 
 
 def _evenly(count: int) -> list[float]:

@@ -32,7 +32,7 @@ from autockpt.inductor.dry_run import DryRun, dry_run_step
 from autockpt.inductor.patches import saved_value_choice
 from autockpt.inductor.real_arguments import RunnableCall, runnable_calls
 from autockpt.inductor.scheduler import InnerCompile, mark_planned, mark_torch_own
-from autockpt.passes.fx import read, reorder, take_views_from_operands, unroll, verify_modules
+from autockpt.passes.fx import Check, read, reorder, take_views_from_operands, unroll, verify_modules
 from autockpt.passes.graph import JointGraph, at_hints
 from autockpt.passes.problem import Plan
 
@@ -42,6 +42,7 @@ _TORCH_DEFAULTS = {
     "aggressive_recomputation": False,
     "_sync_decision_cross_ranks": False,
 }
+_COPIED_META = ("val", "tensor_meta", "stack_trace", "nn_module_stack")
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,25 @@ class JointModule:
             self._written[plan] = modules
         return self._written[plan]
 
+    def checked_modules(self, plan: Plan, operator: Any, labels: Mapping[str, str]) -> Modules:
+        """The same with `operator(computed, recomputed, label)` after every recomputation of a value with a label.
+
+        The forward saves these values too. What `modules` verifies is verified there.
+        """
+        self.modules(plan)
+
+        def check(graph: fx.Graph, name: str, computed: fx.Node, recomputed: fx.Node) -> fx.Node | None:
+            if name not in labels:
+                return None
+            compared = graph.call_function(operator, (computed, recomputed, labels[name]))
+            # Not all of it: Inductor keeps the traced arguments of custom operators there, to restore their strides.
+            compared.meta = {key: value for key, value in recomputed.meta.items() if key in _COPIED_META}
+            return compared
+
+        modules = split(self._tidied, plan, self.forward_outputs, self.parameters, frozenset(labels), check)
+        mark_planned(*modules)
+        return modules
+
     def dry_run(self, modules: Modules) -> DryRun:
         """Memory of the code that Inductor generates for these modules, run without kernels."""
         if self.traced is None:
@@ -149,13 +169,20 @@ class JointModule:
         return JointModule(copy_joint(self._tidied), self.arguments)
 
 
-def split(joint: fx.GraphModule, plan: Plan, forward_outputs: int, parameters: Sequence[int]) -> Modules:
-    """The two modules of a plan, as AOTAutograd expects them."""
-    joint, sequence = unroll(joint, plan, forward_outputs)
+def split(
+    joint: fx.GraphModule,
+    plan: Plan,
+    forward_outputs: int,
+    parameters: Sequence[int],
+    compared: frozenset[str] = frozenset(),
+    check: Check | None = None,
+) -> Modules:
+    """The two modules of a plan, as AOTAutograd expects them; `compared` values are saved to check recomputations."""
+    joint, sequence = unroll(joint, plan, forward_outputs, check)
     placeholders = [node for node in joint.graph.nodes if node.op == "placeholder"]
     primals = [node for node in placeholders if "primals" in str(node.target)]
     static = [primals[position] for position in parameters if position < len(primals)]
-    saved = [node for node in joint.graph.nodes if node.name in plan.saved]
+    saved = [node for node in joint.graph.nodes if node.name in plan.saved | compared]
     forward, backward = extract(joint, [*primals, *saved], forward_outputs, static)
     return finish(forward, reorder(backward, sequence))
 

@@ -4,6 +4,7 @@ from autockpt.measure.blocks import checkpoint_block, find_blocks
 from autockpt.measure.factory import check_settings, load_factory, parameters_of
 from autockpt.measure.gradients import ReferenceGradients
 from autockpt.measure.peak import measure_peak, measure_peaks
+from autockpt.measure.recomputed import RecomputedVerdict, verify_recomputed
 from autockpt.measure.step import Training, check_device, load_training
 from autockpt.measure.time_limit import within_seconds
 from autockpt.measure.timing import Ratio, interleaved_times, ratio, seconds_by_family
@@ -13,6 +14,7 @@ from autockpt.measure.verify_report import falling_peaks, verify_markdown, verif
 __all__ = [
     "TOLERANCE",
     "Ratio",
+    "RecomputedVerdict",
     "ReferenceGradients",
     "Training",
     "Verdict",
@@ -30,6 +32,7 @@ __all__ = [
     "ratio",
     "seconds_by_family",
     "verify_markdown",
+    "verify_recomputed",
     "verify_summary",
     "verify_table",
     "verify_target",

@@ -9,6 +9,7 @@ from autockpt.partition.choose import Choice, Request, choose, torch_candidate
 from autockpt.partition.held import Held, find_held
 from autockpt.partition.messages import estimated_operators, unused_reason
 from autockpt.partition.partitioner import Partitioner
+from autockpt.partition.recomputed import compared_values
 from autockpt.partition.record import GraphDecision, decisions, free_with
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Request",
     "breakdown_json",
     "choose",
+    "compared_values",
     "decisions",
     "estimated_operators",
     "find_held",

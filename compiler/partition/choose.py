@@ -10,9 +10,12 @@ import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import torch
+
 from autockpt.errors import PlanError
 from autockpt.inductor import DryRun, JointModule, Modules
 from autockpt.machine import GraphTimings, TimingCache, time_graph
+from autockpt.partition.recomputed import labels
 from autockpt.passes.forecast import TORCH_PARTITION, Candidate
 from autockpt.passes.fx import UnwritablePlan
 from autockpt.passes.planners import (
@@ -51,6 +54,8 @@ class Request:
     cost: str = "profile"
     timings: Path | None = None
     """The folder of measured operator times; needed where `cost` measures any."""
+    check_recomputed: bool = False
+    """Whether the step compares every recomputed value with what the forward computed."""
     progress: Progress = field(default=report, repr=False)
 
 
@@ -89,8 +94,11 @@ class Choice:
     def _is_taken(self, run: DryRunRecord) -> bool:
         return run.plan == self.decision.plan and run.is_torch_own == self.is_torch_own
 
-    def modules(self, joint: JointModule) -> Modules:
-        """Forward and backward of the chosen partition."""
+    def modules(self, joint: JointModule, check_recomputed: bool = False) -> Modules:
+        """Forward and backward of the chosen partition; with the comparisons of `check_recomputed`, of its plan."""
+        if check_recomputed:
+            operator = torch.ops.autockpt.check_recomputed.default
+            return joint.checked_modules(self.decision.plan, operator, labels(self.decision))
         return joint.torch_own.modules if self.is_torch_own else joint.modules(self.decision.plan)
 
 

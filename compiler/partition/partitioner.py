@@ -38,7 +38,7 @@ class Partitioner:
         try:
             choice = choose(joint, self.request)
             self._check_budget(choice)
-            modules = choice.modules(joint)
+            modules = choice.modules(joint, self.request.check_recomputed)
             self.recorded.append(record(choice))
             return modules
         except AutockptError:
@@ -54,7 +54,8 @@ class Partitioner:
     def key(self) -> str:
         """Everything that a plan depends on, for the keys of Inductor's caches."""
         plan = self.request.plan.digest if self.request.plan else None
-        return f"autockpt {source_hash()} {self.request.setup!r} {self.on_infeasible} {self.request.cost} {plan}"
+        request = f"{self.request.setup!r} {self.request.cost} {self.request.check_recomputed}"
+        return f"autockpt {source_hash()} {request} {self.on_infeasible} {plan}"
 
     def _check_budget(self, choice: Choice) -> None:
         """Raise where no plan fits, or warn where the user prefers to run at the minimum peak."""

@@ -7,9 +7,10 @@ from autockpt.passes.fx.check_modules import verify_modules
 from autockpt.passes.fx.read import read
 from autockpt.passes.fx.region_views import take_views_from_operands
 from autockpt.passes.fx.splice import splice
-from autockpt.passes.fx.split import UnwritablePlan, reorder, unroll
+from autockpt.passes.fx.split import Check, UnwritablePlan, reorder, unroll
 
 __all__ = [
+    "Check",
     "UnwritablePlan",
     "read",
     "reorder",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from torch import fx
 from torch.fx.node import map_arg
@@ -14,13 +14,20 @@ class UnwritablePlan(Exception):
     """The plan names an operation that is not in the graph it is to be written into."""
 
 
-def unroll(joint: fx.GraphModule, plan: Plan, num_forward_outputs: int) -> tuple[fx.GraphModule, tuple[str, ...]]:
+Check = Callable[[fx.Graph, str, fx.Node, fx.Node], fx.Node | None]
+"""Adds a node that compares a value of the forward with its recomputation, and returns what is read from then on."""
+
+
+def unroll(
+    joint: fx.GraphModule, plan: Plan, num_forward_outputs: int, check: Check | None = None
+) -> tuple[fx.GraphModule, tuple[str, ...]]:
     """A joint module with one node for every run of an operation, and the names of the backward's nodes in order.
 
     torch's extraction assigns each node of a joint graph to the forward or to the backward. A value that is saved and
     later recomputed, or recomputed twice, needs several nodes. Without such values the joint module is returned as is.
+    With `check`, every recomputation may be followed by a comparison with the value of the forward.
     """
-    if len(set(plan.backward)) == len(plan.backward) and plan.saved.isdisjoint(plan.backward):
+    if check is None and len(set(plan.backward)) == len(plan.backward) and plan.saved.isdisjoint(plan.backward):
         return joint, plan.backward
     nodes = {node.name: node for node in joint.graph.nodes}
     output = next(iter(joint.graph.find_nodes(op="output")))
@@ -39,6 +46,9 @@ def unroll(joint: fx.GraphModule, plan: Plan, num_forward_outputs: int) -> tuple
             raise UnwritablePlan(f"`{name}` is planned for the backward but is not in the joint graph")
         latest[name] = graph.node_copy(nodes[name], lambda source: latest[source.name])
         sequence.append(latest[name].name)
+        if check and name in in_forward and (checked := check(graph, name, in_forward[name], latest[name])):
+            latest[name] = checked
+            sequence.append(checked.name)
     first = map_arg(list(outputs[:num_forward_outputs]), lambda node: in_forward[node.name])
     rest = map_arg(list(outputs[num_forward_outputs:]), lambda node: latest[node.name])
     graph.output([*first, *rest]).meta = dict(output.meta)

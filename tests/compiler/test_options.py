@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import autockpt
 from autockpt import Backend, OptionError, Options, backend
+from autockpt.cost_models import shown
 from autockpt.machine.cache import cache_folder
 
 
@@ -94,7 +95,7 @@ def test_a_wrong_value_is_answered_with_its_name_itself_and_what_is_accepted(
 ) -> None:
     with pytest.raises(OptionError) as refused:
         Options.parse({name: value})
-    assert f"option {name}={value!r}" in str(refused.value)
+    assert f"option {name}={shown(value)}" in str(refused.value)
     assert accepted in str(refused.value)
 
 
@@ -262,3 +263,24 @@ def test_equal_backends_hash_equal(one: dict[str, Any], other: dict[str, Any]) -
 def test_another_option_makes_another_backend(other: dict[str, Any]) -> None:
     assert Backend(0.5) != Backend(**other)
     assert Backend(0.5) != "autockpt"
+
+
+@pytest.mark.parametrize("name", ["custom_partitioner_fn", "custom-partitioner-fn"])
+def test_another_partitioner_is_refused_and_not_overwritten(name: str) -> None:
+    with pytest.raises(OptionError, match="partitions the graph itself"):
+        Options.parse({name: lambda *_: None})
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"memory_budget": "x" * 10_000},
+        {"memory_budget": "1" + "Z" * 10_000},
+        {"reserve": ["y" * 500] * 500},
+        {"x" * 10_000: 1},
+    ],
+)
+def test_long_values_are_cut_in_messages(raw: dict[str, Any]) -> None:
+    with pytest.raises(OptionError) as caught:
+        Options.parse(raw)
+    assert len(str(caught.value)) < 1000

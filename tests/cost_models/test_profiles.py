@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from autockpt.cost_models import ProfileError, load_profile, shipped_profiles
-from autockpt.cost_models.profiles import profile_json
+from autockpt.cost_models.profiles import profile_json, read_profile
 
 PROFILE: dict[str, Any] = {
     "schema": 3,
@@ -208,3 +208,25 @@ def test_the_refusal_of_an_unknown_name_lists_the_shipped_ones() -> None:
     message = refusal("abacus")
     assert "'abacus'" in message
     assert all(name in message for name in shipped_profiles())
+
+
+DEEP = '{"schema": 3, "name": ' + "[" * 900 + "]" * 900 + "}"
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"a":' * 100_000, DEEP])
+def test_a_deeply_nested_file_is_one_short_sentence(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "deep.json"
+    path.write_text(content)
+    with pytest.raises(ProfileError) as caught:
+        read_profile(path)
+    assert len(str(caught.value)) < 600 + len(str(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_long_values_are_cut_in_messages(tmp_path: Path) -> None:
+    path = tmp_path / "long.json"
+    path.write_text(json.dumps({"schema": "x" * 10_000}))
+    for make in (lambda: read_profile(path), lambda: load_profile("x" * 10_000)):
+        with pytest.raises(ProfileError) as caught:
+            make()
+        assert len(str(caught.value)) < 600 + len(str(path))
