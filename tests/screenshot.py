@@ -1,7 +1,7 @@
 """Pictures of the card "Memory over the step" of a page, light and dark, as the README shows them.
 
-    autockpt analyze examples/gpt.py:gpt8 --device cpu --budget 120MiB --html page.html
-    python tests/screenshot.py page.html examples/gpt8_page
+autockpt analyze examples/gpt.py:gpt8 --device cpu --budget 120MiB --html page.html
+python tests/screenshot.py page.html examples/gpt8_page
 """
 
 from __future__ import annotations

@@ -10,11 +10,15 @@ import os
 import re
 from collections import Counter
 from collections.abc import Generator
+from typing import Any
 
 import pytest
 
 EXPECTED_SKIPS: tuple[str, ...] = ()
 """Patterns of reasons for which CI may leave out a test. None today: CI installs whatever a test needs."""
+
+LAST_LINES = pytest.StashKey[list[str]]()
+"""In `config.stash`: what a suite wants to have printed at the end."""
 
 _KINDS = {
     "GPU proofs": lambda report: "gpu_lowering" in report.keywords,
@@ -53,13 +57,31 @@ def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
 
 
 @pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker of pytest-xdist hands its last lines to the process that prints."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["last_lines"] = session.config.stash.get(LAST_LINES, [])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    lines = getattr(node, "workeroutput", {}).get("last_lines", [])
+    node.config.stash[LAST_LINES] = [*node.config.stash.get(LAST_LINES, []), *lines]
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if not in_ci():
-        return
+    lines = terminalreporter.config.stash.get(LAST_LINES, [])
+    if in_ci():
+        lines = [*_counts(terminalreporter), *lines]
+    if lines:
+        terminalreporter.section("what was tested")
+    for line in lines:
+        terminalreporter.line(line)
+
+
+def _counts(terminalreporter: pytest.TerminalReporter) -> list[str]:
     passed: list[pytest.TestReport] = [one for one in terminalreporter.getreports("passed") if one.when == "call"]
     counts = Counter(kind for report in passed for kind, is_of in _KINDS.items() if is_of(report))
-    terminalreporter.section("tests by kind")
-    terminalreporter.line(f"{len(passed)} tests passed")
-    for kind in _KINDS:
-        terminalreporter.line(f"{counts[kind]} of them {kind}")
-    terminalreporter.line(f"{len(terminalreporter.getreports('skipped'))} skipped")
+    skipped = len(terminalreporter.getreports("skipped"))
+    return [f"{len(passed)} tests passed", *(f"{counts[kind]} of them {kind}" for kind in _KINDS), f"{skipped} skipped"]

@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 import pytest
 import torch
 from gpu_lowering.jobs import CUBINS, RUNS, Jobs, kernels
+from suite_report import LAST_LINES
 
 TRITON, TORCH = "3.7.1", "2.13"
 _JOBS = pytest.StashKey[Jobs]()
@@ -47,14 +48,15 @@ def jobs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     started.close()
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    started = terminalreporter.config.stash.get(_JOBS, None)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    started = session.config.stash.get(_JOBS, None)
     if started is None:
         return
     done = started.done()
     ran = [result for name, result in done.items() if name in RUNS]
     launches = sum(len(facts["launched"]) for result in ran for facts in result)
     compiled = [f"{len(done[name])} for {name}" for name in CUBINS if name in done]
-    terminalreporter.section("kernels generated for a GPU")
-    terminalreporter.line(f"ran in Triton's interpreter: {len(kernels(ran))} kernels, {launches} launches")
-    terminalreporter.line(f"compiled to binaries: {', '.join(compiled) or 'none'}")
+    session.config.stash[LAST_LINES] = [
+        f"kernels for a GPU that ran in Triton's interpreter: {len(kernels(ran))}, in {launches} launches",
+        f"compiled to binaries: {', '.join(compiled) or 'none'}",
+    ]
