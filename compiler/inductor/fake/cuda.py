@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
+import torch._inductor.config as inductor_config
 import torch.utils._triton
 from torch._dynamo.convert_frame import compile_lock
 from torch._inductor.fx_passes.joint_graph import UniformValueConstantFolder
@@ -57,7 +58,10 @@ def fake_cuda_device(profile: DeviceProfile, cache: Path) -> Iterator[TracedDevi
         yield TracedDevice(_CPU, (f"traced for the CPU, with its attention kernels and fusions, because {reason}",))
         return
     gpu, known = gpu_properties(profile.name)
-    notes = ["attention kernels are chosen by the main rules of torch's choice on CUDA, cuDNN's left out"]
+    notes = [
+        "attention kernels are chosen by the main rules of torch's choice on CUDA, cuDNN's left out",
+        "matmuls of sizes that are no multiple of 8 are not padded: Inductor decides that by timing them",
+    ]
     if not known:
         notes.append(f"Inductor generates code for an H100, because the properties of a {profile.name} are unknown")
     with compile_lock, ExitStack() as scope:
@@ -66,6 +70,7 @@ def fake_cuda_device(profile: DeviceProfile, cache: Path) -> Iterator[TracedDevi
         scope.callback(_clear_device_caches)
         folding = {name: _on_cpu(getattr(UniformValueConstantFolder, name)) for name in CONSTANT_FOLDING}
         scope.enter_context(cuda_device(_functions(profile, gpu), _CUDA_VERSION, folding))
+        scope.enter_context(inductor_config.patch(shape_padding=False))
         _clear_device_caches()
         yield TracedDevice(_CUDA, tuple(notes))
 
