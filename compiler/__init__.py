@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from autockpt.options import Options
     from autockpt.partition import GraphDecision, decisions
     from autockpt.plans import PlanFile as Plan
+    from autockpt.step import StepDecision, step_decision
     from autockpt.vouch import allow_recompute
 
 
@@ -27,11 +28,13 @@ __all__ = [
     "Plan",
     "PlanError",
     "RecomputedError",
+    "StepDecision",
     "allow_recompute",
     "analyze",
     "decisions",
     "disable",
     "enable",
+    "step_decision",
 ]
 __version__ = "0.1.0"
 
@@ -46,11 +49,13 @@ _MODULES = {
     "Plan": ("plans", "PlanFile"),
     "PlanError": ("errors", "PlanError"),
     "RecomputedError": ("errors", "RecomputedError"),
+    "StepDecision": ("step", "StepDecision"),
     "allow_recompute": ("vouch", "allow_recompute"),
     "analyze": ("analysis", "analyze"),
     "decisions": ("partition", "decisions"),
     "disable": ("enabling", "disable"),
     "enable": ("enabling", "enable"),
+    "step_decision": ("step", "step_decision"),
 }
 """Module and attribute of each public name; imported on first use, as most programs need few of them."""
 

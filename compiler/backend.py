@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -15,11 +16,12 @@ from torch._inductor.compile_fx import compile_fx
 
 from autockpt.budget import resolve_budget
 from autockpt.cost_models import DeviceProfile, load_profile
-from autockpt.inductor import InnerCompile, PartitionFn, interpret, precision_patches, why_no_dry_run
+from autockpt.inductor import CapturedGraph, InnerCompile, PartitionFn, interpret, precision_patches, why_no_dry_run
 from autockpt.machine import cache_folder, find_profile, with_tf32
 from autockpt.options import Options
-from autockpt.partition import Partitioner, Request, free_with
+from autockpt.partition import Request, free_with
 from autockpt.passes.problem import CHECKED_MARGIN, UNCHECKED_MARGIN, Lowering, Setup
+from autockpt.step import compile_in_step
 from autockpt.vouch import allowed_operators
 
 Compiled = Callable[..., Any]
@@ -69,17 +71,24 @@ class Backend:
 
 
 def compile_graph(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Options) -> Compiled:
-    partitioner = Partitioner(_request(example_inputs, options), options.on_infeasible)
-    inner = InnerCompile(frozenset(options.inductor_patches()))
-    partition_fn = PartitionFn(partitioner, partitioner.key, gm, len(example_inputs), inner)
-    if options.lower == "eager":
-        compiled = _lower_eager(gm, example_inputs, partition_fn)
-    else:
-        patches = {**precision_patches(gm), **options.inductor_patches(), "custom_partitioner_fn": partition_fn}
-        compiled = _lower_inductor(gm, example_inputs, inner, patches)
+    device = _device_of(example_inputs)
+    # A plan or a planner that the user chose is for this graph, whatever the rest of the step is.
+    captured = CapturedGraph.of(gm) if options.plan is None and options.planner == "auto" else None
+    request, lower = _request(device, options), partial(_lower, options)
+    compiled, partitioner = compile_in_step(gm, example_inputs, device, request, options.on_infeasible, lower, captured)
     # Dynamo unwraps what a backend returns and holds the innermost function.
     free_with(innermost_fn(compiled), partitioner.recorded)
     return compiled
+
+
+def _lower(options: Options, gm: fx.GraphModule, example_inputs: Sequence[Any], partition: Any, key: str) -> Compiled:
+    """Compile a graph of Dynamo with this partitioner."""
+    inner = InnerCompile(frozenset(options.inductor_patches()))
+    partition_fn = PartitionFn(partition, key, gm, len(example_inputs), inner)
+    if options.lower == "eager":
+        return _lower_eager(gm, example_inputs, partition_fn)
+    patches = {**precision_patches(gm), **options.inductor_patches(), "custom_partitioner_fn": partition_fn}
+    return _lower_inductor(gm, example_inputs, inner, patches)
 
 
 def _lower_inductor(
@@ -91,8 +100,7 @@ def _lower_inductor(
         return cast(Compiled, compile_fx(gm, list(example_inputs), inner_compile=inner, config_patches=patches))
 
 
-def _request(example_inputs: Sequence[Any], options: Options) -> Request:
-    device = _device_of(example_inputs)
+def _request(device: torch.device, options: Options) -> Request:
     dry_run = options.closed_loop and options.lower == "inductor"
     if dry_run and (reason := why_no_dry_run(options.inductor_patches())):
         log.info("the budget rests on a forecast, without dry runs: %s", reason)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from autockpt.inductor.inductor_calls import ENABLE_VARIABLE, forget_compiled_code, replace_inductor_calls
     from autockpt.inductor.joint import JointModule
     from autockpt.inductor.real_arguments import NotRunnable, RunnableCall
+    from autockpt.inductor.runtime.autograd_node import backward_keeps_graph, find_call_node, mark_call_node
+    from autockpt.inductor.runtime.captured import CapturedGraph, NotCompiledAgain
     from autockpt.inductor.scheduler import InnerCompile, plain_inductor, precision_patches
     from autockpt.inductor.torch_api import (
         AutockptError,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ENABLE_VARIABLE",
     "AutockptError",
+    "CapturedGraph",
     "DryRun",
     "Factory",
     "FakeStep",
@@ -40,13 +43,16 @@ __all__ = [
     "JointModule",
     "Modules",
     "NoTriton",
+    "NotCompiledAgain",
     "NotRunnable",
     "PartitionFn",
     "RunnableCall",
     "TracedDevice",
+    "backward_keeps_graph",
     "capture_joints",
     "fake_cuda_device",
     "fake_triton_driver",
+    "find_call_node",
     "forget_compiled_code",
     "from_factory",
     "from_model",
@@ -54,6 +60,7 @@ __all__ = [
     "inductor_modes",
     "inductor_options",
     "interpret",
+    "mark_call_node",
     "plain_inductor",
     "precision_patches",
     "replace_inductor_calls",
@@ -75,6 +82,8 @@ _NAMES = {
     "inductor_calls": "ENABLE_VARIABLE forget_compiled_code replace_inductor_calls",
     "joint": "JointModule",
     "real_arguments": "NotRunnable RunnableCall",
+    "runtime.autograd_node": "backward_keeps_graph find_call_node mark_call_node",
+    "runtime.captured": "CapturedGraph NotCompiledAgain",
     "scheduler": "InnerCompile plain_inductor precision_patches",
     "torch_api": "AutockptError inductor_modes inductor_options reset_dynamo torch_budget",
 }

@@ -39,6 +39,10 @@ class DryRun:
     """Live at the boundary between forward and backward: saved values and outputs."""
     workspace: tuple[str, int] | None
     """The extern kernel that runs at the peak, and the bytes of its workspace; None if it has none."""
+    forward_bytes: int = 0
+    """The peak of the forward alone."""
+    backward_bytes: int = 0
+    """The peak of the backward alone; the outputs of the forward are counted in it."""
     reserved_bytes: int = 0
     """Segments that torch's CUDA caching allocator reserves, parameters and inputs included; 0 on the CPU."""
 
@@ -50,7 +54,8 @@ def dry_run(forward: Wrapper, backward: Wrapper, forward_outputs: int, threads: 
     with unset_fake_temporarily(), live, _allocating_meta(forward.code), _allocating_meta(backward.code):
         inputs = [live.graph_input(example) for example in forward.examples]
         results = list(forward.code.call(list(inputs)))
-        saved_bytes, first_peak = live.now, live.peak
+        saved_bytes, first_peak, at_first = live.now, live.peak, live.workspace
+        live.peak, live.workspace = live.now, None
         values = dict(zip(forward.results, results, strict=True))
         held = results[:forward_outputs]
         tangents = {
@@ -66,7 +71,16 @@ def dry_run(forward: Wrapper, backward: Wrapper, forward_outputs: int, threads: 
         del results, values, tangents
         gradients = backward.code.call(arguments)
         del held, gradients, inputs
-    return DryRun(live.peak, live.peak > first_peak, saved_bytes, live.workspace, memory.reserved_bytes)
+    in_backward = live.peak > first_peak
+    return DryRun(
+        peak_bytes=max(live.peak, first_peak),
+        in_backward=in_backward,
+        saved_bytes=saved_bytes,
+        workspace=live.workspace if in_backward else at_first,
+        forward_bytes=first_peak,
+        backward_bytes=live.peak,
+        reserved_bytes=memory.reserved_bytes,
+    )
 
 
 class _LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's class has no hints

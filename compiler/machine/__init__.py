@@ -3,6 +3,7 @@
 from autockpt.machine.cache import CACHE_VARIABLE, TimingCache, cache_folder
 from autockpt.machine.graph_timings import GraphTimings, time_graph
 from autockpt.machine.hardware import default_device, device_available, hardware_name
+from autockpt.machine.live_bytes import LiveBytes, live_bytes
 from autockpt.machine.memory import free_bytes, library_bytes, total_bytes
 from autockpt.machine.profiles import (
     calibrated_path,
@@ -12,10 +13,12 @@ from autockpt.machine.profiles import (
     shipped_profile,
     with_tf32,
 )
+from autockpt.machine.storages import live_tensors, storage_bytes, storage_of
 
 __all__ = [
     "CACHE_VARIABLE",
     "GraphTimings",
+    "LiveBytes",
     "TimingCache",
     "cache_folder",
     "calibrated_path",
@@ -26,8 +29,12 @@ __all__ = [
     "free_bytes",
     "hardware_name",
     "library_bytes",
+    "live_bytes",
+    "live_tensors",
     "save_profile",
     "shipped_profile",
+    "storage_bytes",
+    "storage_of",
     "time_graph",
     "total_bytes",
     "with_tf32",

@@ -51,6 +51,8 @@ class Request:
     """Without dry runs: take torch's own partition on its forecast alone. Only where nothing will run."""
     plan: PlanFile | None = None
     """Use this plan instead of planning."""
+    fixed: Candidate | None = None
+    """Use this candidate, which was found for the same graph before; whoever asks has compared it with the budget."""
     cost: str = "profile"
     timings: Path | None = None
     """The folder of measured operator times; needed where `cost` measures any."""
@@ -124,6 +126,9 @@ class _Pipeline:
             decision = self._with_torch_own(decision)
             if self._request.dry_run and decision.candidate.method != TORCH_PARTITION:
                 decision = self._refined(decision, timings)
+            elif self._request.dry_run and self._request.fixed is not None:
+                compiled = self._compiled_peak(decision.candidate, self._joint.torch_own.modules)
+                decision = replace(decision, dry_runs=(compiled,))
         return Choice(decision, timings, tuple(self._records), self._failure)
 
     def _time(self) -> GraphTimings:
@@ -133,7 +138,9 @@ class _Pipeline:
         return time_graph(self._joint.runnable_calls, self._joint.graph, self._setup, self._request.cost, cache)
 
     def _decide(self, setup: Setup, timings: GraphTimings) -> Decision:
-        graph = self._joint.graph
+        graph, fixed = self._joint.graph, self._request.fixed
+        if fixed is not None:
+            return decide_fixed(graph, fixed.plan, setup, timings.seconds, timings.workspaces, fixed.method)
         if self._request.plan is None:
             return decide(
                 graph, setup, timings.seconds, prefixed(self._request.progress, "planning"), timings.workspaces
@@ -165,7 +172,12 @@ class _Pipeline:
         return decision.with_candidate(candidate, decision.budget_bytes, (compiled,))
 
     def _considers_torch_own(self, decision: Decision) -> bool:
-        if self._request.plan or self._setup.planner != "auto" or self._setup.lowering is not Lowering.INDUCTOR:
+        if (
+            self._request.plan
+            or self._request.fixed
+            or self._setup.planner != "auto"
+            or self._setup.lowering is not Lowering.INDUCTOR
+        ):
             return False
         if decision.outcome is Outcome.OVER_BUDGET or not (self._request.dry_run or self._request.believe_forecast):
             return False
@@ -177,7 +189,7 @@ class _Pipeline:
         def dry_run(candidate: Candidate) -> CompiledPeak:
             return self._compiled_peak(candidate, self._joint.modules(candidate.plan))
 
-        check = refine if self._request.plan is None else check_fixed
+        check = refine if self._request.plan is None and self._request.fixed is None else check_fixed
         try:
             return check(decision, self._setup.budget, dry_run)
         except DryRunFailed as failed:

@@ -66,14 +66,19 @@ def unused_reason(decision: Decision, used_bytes: int) -> str | None:
     return f"the next faster plan found needs {format_size(needed)}" if needed and needed > budget_bytes else ""
 
 
-def infeasible(decision: Decision) -> str:
-    """One paragraph for a budget that no plan fits: the minimum peak, what fills it, and what to change."""
+def infeasible(decision: Decision, outside_bytes: int = 0) -> str:
+    """One paragraph for a budget that no plan fits: the minimum peak, what fills it, and what to change.
+
+    `outside_bytes` are live outside of the graph and are no part of the decision's budget.
+    """
     forecast = decision.forecast
     shown = dict.fromkeys(_ALWAYS_NAMED, 0) | forecast.filled_by()
-    min_peak_bytes = decision.compiled_bytes or forecast.peak_bytes
+    min_peak_bytes = (decision.compiled_bytes or forecast.peak_bytes) + outside_bytes
     filled = ", ".join(f"{content.value} {format_size(size)}" for content, size in shown.items())
+    filled += f", and outside of the graph {format_size(outside_bytes)}" if outside_bytes else ""
+    budget_bytes = decision.budget_bytes + outside_bytes
     return (
-        f"no plan fits memory_budget: {format_size(decision.budget_bytes)} is below the minimum peak found, "
+        f"no plan fits memory_budget: {format_size(budget_bytes)} is below the minimum peak found, "
         f"{format_size(min_peak_bytes)} ({min_peak_bytes} bytes), reached at `{forecast.peak.operation}` "
         f"in the {'backward' if forecast.peak.in_backward else 'forward'} and filled, as forecast, by {filled}; "
         f"raise memory_budget, lower reserve, shrink the batch or the sequence, "

@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import warnings
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -21,9 +22,13 @@ from autockpt.inductor import JointModule, Modules
 from autockpt.partition.choose import Choice, Request, choose, unusable
 from autockpt.partition.messages import infeasible, over_budget
 from autockpt.partition.record import GraphDecision, record
-from autockpt.passes.problem import Outcome
+from autockpt.passes.problem import Budget, Outcome
 
 log = logging.getLogger("autockpt")
+_ANY_BUDGET = Budget(fraction=1.0)
+
+
+Select = Callable[[JointModule, Request], Choice]
 
 
 @dataclass(frozen=True)
@@ -33,10 +38,13 @@ class Partitioner:
     request: Request
     on_infeasible: str
     recorded: list[GraphDecision] = field(default_factory=list, repr=False)
+    select: Select = choose
+    outside_bytes: int = 0
+    """Live outside of the graph, and already taken off the budget in the request."""
 
     def __call__(self, joint: JointModule) -> Modules:
         try:
-            choice = choose(joint, self.request)
+            choice = self.select(joint, self.request)
             self._check_budget(choice)
             modules = choice.modules(joint, self.request.check_recomputed)
             self.recorded.append(record(choice))
@@ -52,9 +60,14 @@ class Partitioner:
 
     @property
     def key(self) -> str:
-        """Everything that a plan depends on, for the keys of Inductor's caches."""
+        """Everything that a plan depends on, for the keys of Inductor's caches, but the budget.
+
+        They hash the partitioned modules, too. What is live outside of a graph comes off its budget, and differs a
+        little from run to run: a plan that stays the same must find its kernels.
+        """
         plan = self.request.plan.digest if self.request.plan else None
-        request = f"{self.request.setup!r} {self.request.cost} {self.request.check_recomputed}"
+        setup = replace(self.request.setup, budget=_ANY_BUDGET)
+        request = f"{setup!r} {self.request.cost} {self.request.check_recomputed}"
         return f"autockpt {source_hash()} {request} {self.on_infeasible} {plan}"
 
     def _check_budget(self, choice: Choice) -> None:
@@ -63,13 +76,14 @@ class Partitioner:
         if decision.outcome is not Outcome.OVER_BUDGET:
             return
         if self.request.plan is None:
-            message, then = infeasible(decision), "running at the minimum peak"
+            message, then = infeasible(decision, self.outside_bytes), "running at the minimum peak"
             min_peak_bytes = decision.compiled_bytes or decision.candidate.peak_bytes
         else:
             message, then = over_budget(decision), "running it all the same"
             min_peak_bytes = decision.min_peak_bytes
         if self.on_infeasible == "error":
-            raise BudgetError(message, decision.budget_bytes, min_peak_bytes)
+            outside_bytes = self.outside_bytes
+            raise BudgetError(message, decision.budget_bytes + outside_bytes, min_peak_bytes + outside_bytes)
         warnings.warn(f"autockpt: {message}; {then}", RuntimeWarning, stacklevel=2)
 
 

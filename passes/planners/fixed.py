@@ -23,13 +23,14 @@ def decide_fixed(
     setup: Setup,
     measured: Mapping[str, float] | None = None,
     workspaces: Mapping[str, int] | None = None,
+    method: str = FROM_FILE,
 ) -> Decision:
     """The decision for this plan of this graph. Raises BrokenPlan where it would not compute the same gradients."""
     started = time.perf_counter()
     with gc_paused():
         frontier = Frontier(pose(graph, setup, measured, workspaces), PLANNERS[setup.planner], setup.solve_seconds)
         _verify(frontier.problem, plan)
-        candidate = frontier.space.evaluator.evaluate(plan, FROM_FILE)
+        candidate = frontier.space.evaluator.evaluate(plan, method)
         budget_bytes = resolve(setup.budget, frontier)
         if setup.budget.fraction == 1.0:
             # The whole range up to the fastest plan: whatever this plan needs.

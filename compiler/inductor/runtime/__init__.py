@@ -1,0 +1,1 @@
+"""Compiled graphs after Dynamo is done with them: compiled again with another plan, and their nodes in autograd."""

@@ -1,0 +1,143 @@
+"""A graph enters the step: what is live when it is compiled, whether it is the whole step, and how its calls run."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from autockpt.inductor import CapturedGraph, JointModule
+from autockpt.machine import storage_bytes
+from autockpt.partition import Choice, Partitioner, Request, choose
+from autockpt.passes.problem import Budget, Outcome
+from autockpt.step.graph import Compiled, Lower, StepGraph
+from autockpt.step.ledger import Ledger, ledger_of
+from autockpt.step.outside import model_share
+
+_NEARLY_ALL = 0.9
+"""Share of a model's parameters from which a graph counts as the whole model."""
+_MOST_CALLS = 64
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What surrounds a graph when Dynamo compiles it."""
+
+    ledger: Ledger
+    entry_bytes: int
+    """All that is live on the device."""
+    outside_bytes: int
+    """Of these, what is no input of the graph; and state that optimizers have yet to allocate."""
+    holds_step: bool
+    """The graph is the whole training step, or all of it but a loss."""
+    calls: int
+    """How many such graphs, or calls of it, may be in flight together."""
+    loss_bytes: int
+    """That a loss outside of the graph may need, beside its outputs and their tangents."""
+
+    def budget_bytes(self, request: Request) -> int | None:
+        """The budget for everything that is live on the device; None for a fraction."""
+        budget = request.setup.budget
+        return budget.total_bytes if budget.free_bytes is None else budget.free_bytes + self.entry_bytes
+
+    def alone(self, request: Request, on_infeasible: str) -> Partitioner:
+        """For a graph that is planned as the whole step: what is live outside of it comes off its budget."""
+        total_bytes = self.budget_bytes(request)
+        if total_bytes is None:
+            return Partitioner(request, on_infeasible)
+
+        def select(joint: JointModule, within: Request) -> Choice:
+            # The loss is an estimate. Where nothing fits with it, the lowest peak does, and the first step will show.
+            spare = replace(within.setup, budget=Budget(total_bytes=total_bytes - self.outside_bytes - self.loss_bytes))
+            choice = choose(joint, replace(within, setup=spare))
+            if choice.decision.outcome is not Outcome.OVER_BUDGET or not self.loss_bytes:
+                return choice
+            lowest = choose(joint, replace(within, fixed=choice.decision.candidate))
+            return choose(joint, within) if lowest.decision.outcome is Outcome.OVER_BUDGET else lowest
+
+        setup = replace(request.setup, budget=Budget(total_bytes=total_bytes - self.outside_bytes))
+        return Partitioner(
+            replace(request, setup=setup), on_infeasible, select=select, outside_bytes=self.outside_bytes
+        )
+
+
+def situation(device: torch.device, inputs: Sequence[Any], captured: CapturedGraph | None) -> Situation:
+    """To be asked before a graph is compiled; `inputs` are its real ones."""
+    ledger = ledger_of(device)
+    optimizers = ledger.optimizers
+    optimizers.find()
+    share = model_share(inputs)
+    alone = ledger.calls_in_flight == 0 and not any(_comes_from_another_graph(value) for value in inputs)
+    has_loss = captured is not None and captured.returns_loss
+    own = sum(storage_bytes((t for t in inputs if isinstance(t, torch.Tensor)), device).values())
+    entry_bytes = ledger.counter.now()
+    return Situation(
+        ledger=ledger,
+        entry_bytes=entry_bytes,
+        outside_bytes=max(entry_bytes - own, 0) + optimizers.expected_bytes - optimizers.existing_bytes,
+        holds_step=alone and (has_loss or share >= _NEARLY_ALL) and optimizers.count <= 1,
+        calls=max(min(math.ceil(1.0 / max(share, 1e-9)), _MOST_CALLS), 1 if alone else 2),
+        loss_bytes=0 if has_loss or captured is None else 2 * captured.output_bytes,
+    )
+
+
+def _comes_from_another_graph(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.requires_grad and not value.is_leaf
+
+
+def compile_in_step(
+    gm: Any,
+    inputs: Sequence[Any],
+    device: torch.device,
+    request: Request,
+    on_infeasible: str,
+    lower: Lower,
+    captured: CapturedGraph | None,
+) -> tuple[Compiled, Partitioner]:
+    """The function that Dynamo is to call for this graph, and the partitioner that has its decisions.
+
+    Without a captured graph it is planned as the whole step, and never again.
+    """
+    around = situation(device, inputs, captured)
+    with around.ledger.paused():
+        if captured is None:
+            partitioner = around.alone(request, on_infeasible)
+            return lower(gm, inputs, partitioner, partitioner.key), partitioner
+        budget_bytes, holds_step = around.budget_bytes(request), around.holds_step
+        graph = StepGraph(captured, lower, request, on_infeasible, budget_bytes, holds_step)
+        if holds_step:
+            partitioner = around.alone(request, on_infeasible)
+        else:
+            select = graph.lean(around.calls, around.outside_bytes)
+            partitioner = Partitioner(request, on_infeasible, select=select, outside_bytes=around.outside_bytes)
+        compiled = lower(gm, inputs, partitioner, partitioner.key)
+        if not partitioner.recorded:
+            # It has no backward, or could not be planned; what it holds is live outside of the others.
+            return compiled, partitioner
+        graph.add_first(compiled, partitioner.recorded[0])
+        return _dispatcher(graph, around.ledger), partitioner
+
+
+def _dispatcher(graph: StepGraph, ledger: Ledger) -> Callable[..., Any]:
+    """A function that runs each call of the graph by the variant that the ledger chooses."""
+    number = graph.number
+    sized = [at for at, value in enumerate(graph.captured.inputs) if not isinstance(value, torch.Tensor)]
+
+    def run(*args: Any) -> Any:
+        call = ledger.begin(graph, (number, tuple([args[at] for at in sized])))
+        if call is None:
+            return graph.first.compiled(*args)
+        try:
+            outputs = call.variant.compiled(*args)
+        except BaseException:
+            ledger.abandon(call, spoiled=True)
+            raise
+        ledger.end_forward(call, outputs)
+        return outputs
+
+    weakref.finalize(run, ledger.planner.forget, number).atexit = False
+    return run

@@ -1,0 +1,221 @@
+"""A compiled graph in the ledger: its plans, its compiled variants, and which of them a call runs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any
+
+from autockpt.inductor import CapturedGraph, DryRun, JointModule, Modules, NotCompiledAgain
+from autockpt.partition import Choice, GraphDecision, Partitioner, Request, choose, torch_candidate
+from autockpt.passes.forecast import TORCH_PARTITION, Candidate
+from autockpt.passes.planners import Decision
+from autockpt.passes.problem import Budget, Lowering
+from autockpt.passes.step import PlanOption, PlanTable, option_of, plan_table
+
+log = logging.getLogger("autockpt")
+Compiled = Callable[..., Any]
+Lower = Callable[[Any, Sequence[Any], Callable[[JointModule], Modules], str], Compiled]
+"""Compiles a graph of Dynamo, given its inputs, a partitioner and the partitioner's key."""
+_NUMBERS = count(1)
+_WHATEVER_IT_NEEDS = Budget(fraction=1.0)
+
+
+@dataclass(eq=False)
+class Variant:
+    """A compiled function of a graph, and what its plan holds and needs in a step."""
+
+    option: PlanOption
+    compiled: Compiled
+    made: GraphDecision
+
+
+class _Visited(Exception):
+    """The joint graph was visited, and is not to be compiled."""
+
+
+@dataclass(eq=False)
+class StepGraph:
+    captured: CapturedGraph
+    lower: Lower
+    request: Request
+    """With the budget as the user gave it."""
+    on_infeasible: str
+    budget_bytes: int | None
+    """For everything that is live on the device; None for a fraction."""
+    holds_step: bool
+    """Was planned alone when it was compiled, as the whole step."""
+    number: int = field(default_factory=lambda: next(_NUMBERS))
+    variants: list[Variant] = field(default_factory=list)
+    """The first is what runs where nothing better is known."""
+    table: PlanTable | None = None
+    compiled_options: dict[int, PlanOption] = field(default_factory=dict)
+    """Figures from dry runs, by the number of the option in the table."""
+
+    @property
+    def name(self) -> str:
+        return f"graph {self.number}"
+
+    @property
+    def first(self) -> Variant:
+        return self.variants[0]
+
+    @property
+    def decision(self) -> Decision:
+        return self.first.made.decision
+
+    @property
+    def fraction(self) -> float | None:
+        return self.request.setup.budget.fraction
+
+    def lean(self, calls: int, outside_bytes: int) -> Callable[[JointModule, Request], Choice]:
+        """A selection that takes the plan with the lowest peak of a step in which so many calls are in flight."""
+
+        def select(joint: JointModule, request: Request) -> Choice:
+            searched = choose(joint, replace(self._unlimited(request), dry_run=False))
+            lowest = searched.decision.frontier.lowest
+            if self.budget_bytes is not None and lowest.peak_bytes + outside_bytes > self.budget_bytes:
+                # Not even alone. What it needs at least is said as for a graph that is the whole step.
+                budget = Budget(total_bytes=self.budget_bytes - outside_bytes)
+                return choose(joint, replace(request, setup=replace(request.setup, budget=budget)))
+            self.table = _table(joint, searched.decision)
+            least = min(self.table.options, key=lambda o: (o.pass_bytes + (calls - 1) * o.held_bytes, o.seconds))
+            return choose(joint, replace(self._unlimited(request), fixed=least.candidate))
+
+        return select
+
+    def ensure_table(self) -> PlanTable:
+        """The table of plans; a graph that was planned alone has none until it is needed."""
+        if self.table is None:
+            self.visit(self._fill_table)
+        assert self.table is not None
+        return self.table
+
+    def _fill_table(self, joint: JointModule) -> None:
+        searched = choose(joint, replace(self._unlimited(self.request), dry_run=False))
+        self.table = _table(joint, searched.decision)
+
+    def dry_run(self, numbers: Sequence[int]) -> bool:
+        """Find out what the generated code of these options of the table needs; whether any was not known."""
+        table = self.ensure_table()
+        wanted = [n for n in dict.fromkeys(numbers) if n not in self.compiled_options]
+        if not wanted or not self.request.dry_run:
+            return False
+
+        def run(joint: JointModule) -> None:
+            for number in wanted:
+                option = table.options[number]
+                assert option.candidate is not None
+                is_torch_own = option.candidate.method == TORCH_PARTITION
+                modules = joint.torch_own.modules if is_torch_own else joint.modules(option.candidate.plan)
+                self.compiled_options[number] = _compiled(option, joint.graph.graph_input_bytes, joint.dry_run(modules))
+
+        self.visit(run)
+        return True
+
+    def current_table(self) -> PlanTable:
+        """The table with what dry runs found; options without one are corrected by as much as those with one were."""
+        table = self.ensure_table()
+        if not self.compiled_options:
+            return table
+        pairs = [(table.options[number], found) for number, found in self.compiled_options.items()]
+        forward, backward, saved = (
+            sum(getattr(found, name) for _, found in pairs) / max(sum(getattr(o, name) for o, _ in pairs), 1)
+            for name in ("forward_bytes", "backward_bytes", "saved_bytes")
+        )
+        return PlanTable(
+            tuple(
+                self.compiled_options.get(number)
+                or replace(
+                    option,
+                    forward_bytes=int(option.forward_bytes * forward),
+                    backward_bytes=int(option.backward_bytes * backward),
+                    saved_bytes=int(option.saved_bytes * max(saved, 1.0)),
+                )
+                for number, option in enumerate(table.options)
+            ),
+            table.bound,
+        )
+
+    def visit(self, look: Callable[[JointModule], None]) -> None:
+        """Trace the graph once more and show its joint graph; nothing is compiled."""
+
+        def partition(joint: JointModule) -> Modules:
+            look(joint)
+            raise _Visited
+
+        partitioner = Partitioner(self.request, self.on_infeasible)
+        with suppress(_Visited):
+            self.captured.compile(lambda gm, inputs: self.lower(gm, inputs, partition, partitioner.key))
+
+    def variant(self, option: PlanOption) -> Variant:
+        """The compiled variant of an option; compiled now where there is none."""
+        assert option.candidate is not None
+        for known in self.variants:
+            if known.made.graph_plan == option.candidate.plan and known.made.method == option.candidate.method:
+                known.option = option
+                return known
+        return self.compile(replace(self._unlimited(self.request), fixed=option.candidate), option=option)
+
+    def compile(self, request: Request, option: PlanOption | None = None, outside_bytes: int = 0) -> Variant:
+        """Compile the graph again, outside of Dynamo."""
+        partitioner = Partitioner(request, self.on_infeasible, outside_bytes=outside_bytes)
+        compiled = self.captured.compile(lambda gm, inputs: self.lower(gm, inputs, partitioner, partitioner.key))
+        if not partitioner.recorded:
+            raise NotCompiledAgain("its plan could not be written a second time")
+        made = partitioner.recorded[0]
+        self.variants.append(Variant(option or chosen_option(made), compiled, made))
+        return self.variants[-1]
+
+    def put_first(self, variant: Variant) -> None:
+        """Use this variant where nothing better is known, and drop the others."""
+        self.variants.remove(variant)
+        self.variants.insert(0, variant)
+        self.free_unused([variant])
+
+    def add_first(self, compiled: Compiled, made: GraphDecision) -> None:
+        """What Dynamo had compiled."""
+        self.variants.insert(0, Variant(chosen_option(made), compiled, made))
+
+    def _unlimited(self, request: Request) -> Request:
+        return replace(request, setup=replace(request.setup, budget=_WHATEVER_IT_NEEDS))
+
+    def free_unused(self, used: Sequence[Variant]) -> None:
+        """Drop compiled variants that no plan uses; the first one stays."""
+        for variant in self.variants[1:]:
+            if variant not in used:
+                variant.made.free()
+        self.variants = [variant for at, variant in enumerate(self.variants) if not at or variant in used]
+
+
+def _table(joint: JointModule, decision: Decision) -> PlanTable:
+    others: list[Candidate] = []
+    if decision.problem.lowering is Lowering.INDUCTOR:
+        try:
+            others.append(torch_candidate(joint, decision))
+        except Exception as error:
+            log.debug("torch's own partition is no option: %s: %s", type(error).__name__, error)
+    return plan_table(decision.frontier, others)
+
+
+def chosen_option(made: GraphDecision) -> PlanOption:
+    """What the plan of a decision holds and needs, as its dry run says where there was one."""
+    decision = made.decision
+    option = option_of(decision.problem, decision.candidate)
+    return option if made.dry_run is None else _compiled(option, decision.problem.graph.graph_input_bytes, made.dry_run)
+
+
+def _compiled(option: PlanOption, graph_input_bytes: int, run: DryRun) -> PlanOption:
+    """The option with the figures of its generated code."""
+    assert option.candidate is not None
+    # A dry run counts all outputs until its end; in a step, those that are not saved are outside bytes.
+    unsaved_outputs = option.candidate.backward_bytes - graph_input_bytes - option.backward_bytes
+    return replace(
+        option,
+        saved_bytes=max(run.saved_bytes - unsaved_outputs - option.saved_output_bytes, 0),
+        forward_bytes=run.forward_bytes,
+        backward_bytes=run.backward_bytes - unsaved_outputs,
+    )

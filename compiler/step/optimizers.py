@@ -1,0 +1,115 @@
+"""Bytes of optimizer state: those that exist, and those that the first `step` of an optimizer will allocate.
+
+Optimizers allocate their state in their first step, when the memory of that step is planned already. So the state of
+every optimizer that exists is predicted, by one step of an optimizer like it on tensors without memory; and what it
+turns out to be is counted after its first real step.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from autockpt.machine import storage_bytes
+
+_SETTINGS_OF_KERNELS = ("foreach", "fused", "capturable", "differentiable")
+"""They change how an optimizer computes and not what it stores; some need real tensors."""
+
+
+@dataclass
+class _State:
+    predicted_bytes: int
+    existing_bytes: int = 0
+    tensors: int = 0
+    """Parameters that have state."""
+    steps: int = 0
+
+
+class OptimizerStates:
+    """All optimizers of this process that own parameters on one device."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._known: weakref.WeakKeyDictionary[Optimizer, _State] = weakref.WeakKeyDictionary()
+        self._hook: Any = None
+
+    def find(self) -> None:
+        """Look for optimizers that are not known yet; a walk over all objects, so not in every step."""
+        if self._hook is None:
+            self._hook = register_optimizer_step_post_hook(self._stepped)
+        for thing in gc.get_objects():
+            if issubclass(type(thing), Optimizer) and thing not in self._known and self._owns_parameters(thing):
+                self._known[thing] = _State(predicted_bytes(thing, self._device), *self._existing(thing))
+
+    def _owns_parameters(self, optimizer: Optimizer) -> bool:
+        groups = getattr(optimizer, "param_groups", ())
+        return any(p.device == self._device and p.requires_grad for group in groups for p in group["params"])
+
+    def _existing(self, optimizer: Optimizer) -> tuple[int, int]:
+        tensors = [t for state in optimizer.state.values() for t in state.values() if isinstance(t, torch.Tensor)]
+        return sum(storage_bytes(tensors, self._device).values()), len(optimizer.state)
+
+    def _stepped(self, optimizer: Optimizer, *_: Any) -> None:
+        state = self._known.get(optimizer)
+        if state is None:
+            if not self._owns_parameters(optimizer):
+                return
+            state = self._known[optimizer] = _State(0)
+        state.steps += 1
+        if len(optimizer.state) != state.tensors:
+            state.existing_bytes, state.tensors = self._existing(optimizer)
+
+    @property
+    def count(self) -> int:
+        return len(self._known)
+
+    @property
+    def existing_bytes(self) -> int:
+        return sum(state.existing_bytes for state in self._known.values())
+
+    @property
+    def expected_bytes(self) -> int:
+        """With the state that the first steps will allocate."""
+        return sum(max(s.existing_bytes, 0 if s.steps else s.predicted_bytes) for s in self._known.values())
+
+    @property
+    def waiting(self) -> bool:
+        """Whether any optimizer has yet to run its first step."""
+        return any(not state.steps and not state.tensors for state in self._known.values())
+
+    @property
+    def steps(self) -> int:
+        return sum(state.steps for state in self._known.values())
+
+
+def predicted_bytes(optimizer: Optimizer, device: torch.device) -> int:
+    """State that an optimizer of torch will have after its first step; 0 where it cannot be said."""
+    if not type(optimizer).__module__.startswith("torch.optim"):
+        return 0
+    groups = [_without_memory(group, device) for group in optimizer.param_groups]
+    try:
+        make: Any = type(optimizer)
+        twin: Optimizer = make([group for group in groups if group["params"]])
+        for group in twin.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = torch.empty_like(parameter)
+        twin.step()
+    except Exception:
+        # An optimizer that reads values (Adafactor, LBFGS) needs real tensors: its state is counted when it exists.
+        return 0
+    tensors = (t for state in twin.state.values() for t in state.values() if isinstance(t, torch.Tensor))
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def _without_memory(group: dict[str, Any], device: torch.device) -> dict[str, Any]:
+    settings = {name: value for name, value in group.items() if name not in ("params", *_SETTINGS_OF_KERNELS)}
+    trained = [p for p in group["params"] if p.requires_grad and p.device == device]
+    twins = [torch.nn.Parameter(torch.empty(p.shape, dtype=p.dtype, device="meta")) for p in trained]
+    settings |= {"foreach": False} if "foreach" in group else {}
+    return {**settings, "params": twins}

@@ -1,0 +1,199 @@
+"""When a step is planned: before a phase starts, while no call is in flight, and only where something has changed."""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from autockpt.errors import BudgetError
+from autockpt.passes.problem import Budget, Outcome
+from autockpt.step.decision import StepDecision, infeasible_step, record_step
+from autockpt.step.graph import StepGraph, Variant
+from autockpt.step.observed import Observed
+from autockpt.step.outside import live_kinds
+from autockpt.step.phase import Key, Phase, Signature
+from autockpt.step.solving import UNCOUNTED_BYTES, StepSolver, budget_of
+from autockpt.units import format_size
+
+if TYPE_CHECKING:
+    from autockpt.step.ledger import Ledger
+
+log = logging.getLogger("autockpt")
+_MOST_PHASES = 32
+"""Kinds of phases that are planned together; the least often seen are forgotten."""
+_MOST_CORRECTIONS = 3
+"""Times that a phase is planned again because it was over its forecast."""
+_PATIENCE = 8
+"""Runs of a phase after which its planning no longer waits for an optimizer to run its first step."""
+
+
+class StepPlanner:
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._observed: dict[Signature, Observed] = {}
+        self._pending: set[Signature] = set()
+        """Observed and not planned yet."""
+        self._limits: dict[Key, int] = {}
+        """By the first pass of a phase: live bytes at its start up to which its plan holds."""
+        self._dead: deque[int] = deque()
+
+    def forget(self, graph: int) -> None:
+        """The compiled function of this graph is gone; called by the garbage collector, so it is only noted."""
+        self._dead.append(graph)
+
+    def unplanned(self, graph: StepGraph, beside_others: bool) -> Variant:
+        """The variant for a call that no plan knows."""
+        if not (graph.holds_step and beside_others):
+            return graph.first
+        # It was planned to run alone, and does not.
+        with self._ledger.paused():
+            options = graph.ensure_table().options
+            return graph.variant(
+                min(options, key=lambda option: (option.pass_bytes + option.held_bytes, option.seconds))
+            )
+
+    def after_phase(self, phase: Phase, is_known: bool) -> None:
+        """A phase ended. Plan it later where it is new or was over the budget."""
+        if not any(one.in_backward for one in phase.passes):
+            # An evaluation: nothing to save for, and it shares its beginning with the phase that trains.
+            return
+        observed = self._observed.get(phase.signature)
+        if observed is None:
+            observed = self._add(phase)
+        observed.ran(phase)
+        budget_bytes = budget_of(observed.graphs)
+        fits = budget_bytes is None or phase.peak_bytes <= budget_bytes
+        if is_known:
+            if budget_bytes is not None and not fits:
+                self._correct(observed, phase.peak_bytes - budget_bytes)
+        elif fits and phase.signature not in self._pending and _ran_as_planned(phase):
+            self._ledger.root.add(phase.signature, [phase.calls[0].variant])
+            self._record_alone(observed, phase.calls[0].variant, phase.entry_bytes + self._optimizer_growth)
+            if budget_bytes is not None:
+                self._limit(phase.keys[0], phase.entry_bytes + budget_bytes - phase.peak_bytes)
+        else:
+            self._pending.add(phase.signature)
+
+    def _add(self, phase: Phase) -> Observed:
+        if len(self._observed) >= _MOST_PHASES:
+            rarest = min(self._observed.values(), key=lambda one: one.seen)
+            del self._observed[rarest.signature]
+            self._pending.discard(rarest.signature)
+            self._ledger.root.remove(rarest.signature)
+        self._observed[phase.signature] = Observed.of(phase)
+        return self._observed[phase.signature]
+
+    def _correct(self, observed: Observed, over_bytes: int) -> None:
+        """A planned phase was over its budget: plan it again with so much less."""
+        if observed.corrections < _MOST_CORRECTIONS:
+            observed.corrections += 1
+            observed.excess_bytes += over_bytes + UNCOUNTED_BYTES
+            self._pending.add(observed.signature)
+            log.info("a step was %s over its budget and is planned again", format_size(over_bytes))
+
+    def before_phase(self, graph: StepGraph, key: Key, entry_bytes: int) -> None:
+        """Plan what is to be planned, before a phase that begins with this pass. Raises BudgetError."""
+        self._purge()
+        over = key in self._limits and entry_bytes > self._limits[key]
+        if not over and not (self._pending and self._is_ready(key)):
+            return
+        with self._ledger.paused():
+            alike = [one for one in self._observed.values() if one.signature[0] == key]
+            for one in alike:
+                one.begins_at(entry_bytes, self._ledger.optimizers.existing_bytes)
+            if over and not self._pending and all(one.graphs == [graph] and graph.holds_step for one in alike):
+                self._replan_alone(graph, key, entry_bytes, alike)
+            else:
+                self._replan(entry_bytes)
+
+    def _is_ready(self, key: Key) -> bool:
+        """Whether the observed step is complete: every optimizer has run, or it begins again."""
+        optimizers, pending = self._ledger.optimizers, [self._observed[signature] for signature in self._pending]
+        if any(one.seen >= _PATIENCE or one.corrections for one in pending):
+            return True
+        if optimizers.count:
+            return not optimizers.waiting and any(one.optimizer_steps < optimizers.steps for one in pending)
+        return any(one.signature[0] == key for one in pending)
+
+    def _replan_alone(self, graph: StepGraph, key: Key, entry_bytes: int, alike: list[Observed]) -> None:
+        """A graph that is the whole step, with less of the budget left for it than when it was compiled."""
+        inputs = graph.decision.problem.graph.graph_input_bytes
+        entry_bytes += self._optimizer_growth
+        assert graph.budget_bytes is not None
+        outside_bytes = entry_bytes - inputs + max(one.eager_bytes for one in alike)
+        budget = Budget(total_bytes=graph.budget_bytes - outside_bytes)
+        request = replace(graph.request, setup=replace(graph.request.setup, budget=budget))
+        variant = graph.compile(request, outside_bytes=outside_bytes)
+        graph.put_first(variant)
+        for one in alike:
+            self._ledger.root.remove(one.signature)
+        for one in alike:
+            self._ledger.root.add(one.signature, [variant])
+        self._limits[key] = max(graph.budget_bytes - variant.option.pass_bytes, entry_bytes)
+        log.info("%s is planned again, for %s that are live outside of it", graph.name, format_size(outside_bytes))
+        self._record_alone(alike[0], variant, entry_bytes)
+
+    @property
+    def _optimizer_growth(self) -> int:
+        """State that optimizers have yet to allocate."""
+        return self._ledger.optimizers.expected_bytes - self._ledger.optimizers.existing_bytes
+
+    def _record_alone(self, observed: Observed, variant: Variant, entry_bytes: int) -> None:
+        eager_bytes = observed.gap_bytes + max(entry_bytes - observed.observed_at_bytes, 0)
+        budget_bytes = budget_of(observed.graphs)
+        made = StepDecision.alone(variant, entry_bytes, eager_bytes, budget_bytes, self._ledger.device)
+        # The line of the graph's own decision says all of it.
+        record_step(made, logging.DEBUG)
+
+    def _replan(self, entry_bytes: int) -> None:
+        """Plan all phases together, and compile what changed."""
+        started = time.perf_counter()
+        observed = list(self._observed.values())
+        optimizer_bytes = self._ledger.optimizers.expected_bytes
+        plan = StepSolver(observed, optimizer_bytes).solve()
+        kinds = live_kinds(self._ledger.device, entry_bytes)
+        graphs = {graph.name: graph for one in observed for graph in one.graphs}
+        if plan.outcome is Outcome.OVER_BUDGET:
+            message = infeasible_step(plan, kinds)
+            if all(graph.on_infeasible == "error" for graph in graphs.values()):
+                raise BudgetError(message, plan.budget_bytes, plan.peak_bytes)
+            warnings.warn(f"autockpt: {message}; running at the minimum peak", RuntimeWarning, stacklevel=2)
+        options = iter(plan.options)
+        routes = [(one, [graph.variant(next(options)) for graph in one.graphs]) for one in observed]
+        self._ledger.root.following.clear()
+        self._limits.clear()
+        for one, variants in routes:
+            self._ledger.root.add(one.signature, variants)
+            if budget_of(one.graphs) is not None:
+                slack = max(plan.budget_bytes - plan.peak_bytes, 0)
+                self._limit(one.signature[0], one.entry_bytes + optimizer_bytes + slack)
+        for graph in graphs.values():
+            graph.free_unused([variant for _, variants in routes for variant in variants])
+        self._pending.clear()
+        seconds = time.perf_counter() - started
+        record_step(StepDecision.of(plan, routes, kinds, self._ledger.device, seconds))
+
+    def _limit(self, key: Key, entry_bytes: int) -> None:
+        self._limits[key] = min(self._limits.get(key, entry_bytes), entry_bytes)
+
+    def _purge(self) -> None:
+        """Forget graphs whose compiled functions are gone."""
+        if not self._dead:
+            return
+        dead = {self._dead.popleft() for _ in range(len(self._dead))}
+        for signature, one in list(self._observed.items()):
+            if any(graph.number in dead for graph in one.graphs):
+                del self._observed[signature]
+                self._pending.discard(signature)
+        self._ledger.root.without(dead)
+        self._limits = {key: limit for key, limit in self._limits.items() if key[0] not in dead}
+
+
+def _ran_as_planned(phase: Phase) -> bool:
+    """Whether the phase is the one that its graph was planned for when it was compiled: a step of its own."""
+    (first, *others) = phase.calls
+    return not others and first.graph.holds_step and first.variant is first.graph.first
