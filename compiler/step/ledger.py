@@ -24,7 +24,7 @@ from autockpt.inductor import backward_keeps_graph, find_call_node, mark_call_no
 from autockpt.machine import live_bytes, storage_of
 from autockpt.step.graph import StepGraph, Variant
 from autockpt.step.optimizers import OptimizerStates
-from autockpt.step.phase import Call, Key, PassRecord, Phase, Route
+from autockpt.step.phase import GraphCall, Key, PassRecord, Phase, Route
 from autockpt.step.planner import StepPlanner
 
 log = logging.getLogger("autockpt")
@@ -50,8 +50,8 @@ class Ledger:
         self._lock = RLock()
         self._phase: Phase | None = None
         self._route: Route | None = None
-        self._in_flight: dict[int, Call] = {}
-        self._dropped: deque[Call] = deque()
+        self._in_flight: dict[int, GraphCall] = {}
+        self._dropped: deque[GraphCall] = deque()
         self._gap_bytes = 0
 
     @property
@@ -69,7 +69,7 @@ class Ledger:
         finally:
             self.counter.restart_peak()
 
-    def begin(self, graph: StepGraph, key: Key) -> Call | None:
+    def begin(self, graph: StepGraph, key: Key) -> GraphCall | None:
         """A forward is about to run; the call says by which variant. None where the ledger is closed."""
         with self._lock:
             try:
@@ -80,7 +80,7 @@ class Ledger:
                 self.close(error)
                 return None
 
-    def _begin(self, graph: StepGraph, key: Key) -> Call:
+    def _begin(self, graph: StepGraph, key: Key) -> GraphCall:
         self._drain()
         if self._phase is None or not self._in_flight:
             self._start(graph, key)
@@ -89,7 +89,9 @@ class Ledger:
         variant = self._advance(phase, key, graph)
         gap_bytes, self._gap_bytes = max(self._gap_bytes, self.counter.restart_peak()), 0
         record = PassRecord(len(phase.calls), False, tuple(self._in_flight), self.counter.now(), gap_bytes)
-        call = Call(phase, record.call, graph, variant or self.planner.unplanned(graph, bool(self._in_flight)), record)
+        call = GraphCall(
+            phase, record.call, graph, variant or self.planner.unplanned(graph, bool(self._in_flight)), record
+        )
         phase.calls.append(call)
         phase.passes.append(record)
         if len(phase.passes) > _MOST_PASSES:
@@ -112,7 +114,7 @@ class Ledger:
             self._route = self._route.following.get(key)
         return self._route.variant if self._route is not None else None
 
-    def end_forward(self, call: Call, outputs: Sequence[Any]) -> None:
+    def end_forward(self, call: GraphCall, outputs: Sequence[Any]) -> None:
         try:
             call.record.peak_bytes = self.counter.restart_peak()
             node = find_call_node(outputs)
@@ -128,7 +130,7 @@ class Ledger:
         except Exception as error:
             self.close(error)
 
-    def abandon(self, call: Call, spoiled: bool) -> None:
+    def abandon(self, call: GraphCall, spoiled: bool) -> None:
         """A call that is not in flight after its forward: it failed, or nothing in it needs a gradient."""
         with self._lock:
             call.ended = True
@@ -136,7 +138,7 @@ class Ledger:
             if call.phase is self._phase:
                 self._in_flight.pop(call.number, None)
 
-    def begin_backward(self, call: Call, tangents: Sequence[Any]) -> None:
+    def begin_backward(self, call: GraphCall, tangents: Sequence[Any]) -> None:
         with self._lock:
             self._drain()
             phase = call.phase
@@ -152,7 +154,7 @@ class Ledger:
                 record.tangent_bytes = sum({s._cdata: s.nbytes() for s in given if s is not None}.values())
                 record.outputs_alive = any(output() is not None for output in call.outputs)
 
-    def end_backward(self, call: Call) -> None:
+    def end_backward(self, call: GraphCall) -> None:
         with self._lock:
             if call.phase is not self._phase:
                 return
@@ -164,7 +166,7 @@ class Ledger:
             if not self._in_flight:
                 self._finish()
 
-    def drop(self, call: Call) -> None:
+    def drop(self, call: GraphCall) -> None:
         """Its node died. Called by the garbage collector, so at any time: it is only noted."""
         if not call.ended:
             self._dropped.append(call)
@@ -203,7 +205,7 @@ class _Token:
 
     __slots__ = ("call", "ledger")
 
-    def __init__(self, ledger: Ledger, call: Call) -> None:
+    def __init__(self, ledger: Ledger, call: GraphCall) -> None:
         self.ledger, self.call = ledger, call
 
     def __del__(self) -> None:
@@ -215,7 +217,7 @@ class _Before:
 
     __slots__ = ("call", "ledger")
 
-    def __init__(self, ledger: Ledger, call: Call) -> None:
+    def __init__(self, ledger: Ledger, call: GraphCall) -> None:
         self.ledger, self.call = ledger, call
 
     def __call__(self, tangents: Sequence[Any]) -> None:

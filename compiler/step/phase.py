@@ -39,7 +39,7 @@ class PassRecord:
 
 
 @dataclass(slots=True)
-class Call:
+class GraphCall:
     """One forward of a graph, in flight until its backward is done or its autograd node dies."""
 
     phase: Phase
@@ -59,7 +59,7 @@ class Phase:
     """State that existed when it began."""
     optimizer_steps: int
     keys: list[Key] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
+    calls: list[GraphCall] = field(default_factory=list)
     passes: list[PassRecord] = field(default_factory=list)
     spoiled: bool = False
     """It cannot be planned: an exception ended it, or it has no end."""
