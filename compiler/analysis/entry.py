@@ -5,7 +5,7 @@ Nothing is run and nothing of the model's size is allocated, so the device and i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -17,12 +17,17 @@ from autockpt.analysis.optimizer_state import optimizer_state
 from autockpt.analysis.report import build_report
 from autockpt.analysis.request import AnalysisRequest, device_profile
 from autockpt.analysis.result import Analysis, PlannedStep
+from autockpt.analysis.step import StepAnalysis, analyze_step
+from autockpt.budget import offline_budget
 from autockpt.errors import AutockptError
 from autockpt.inductor import (
+    GRADIENTS,
+    INPUTS,
+    PARAMETERS,
     FakeStep,
-    GraphBreak,
     NoTriton,
     TracedDevice,
+    TracedStep,
     fake_cuda_device,
     fake_triton_driver,
     from_model,
@@ -42,6 +47,7 @@ def analyze(
     optimizer: str | None = None,
     lower: bool = False,
     plan: str | PlanFile | None = None,
+    accumulate: int = 1,
     **kwargs: Any,
 ) -> Analysis:
     """Plan a training step of `model(*args, **kwargs)` for a device that need not be present.
@@ -50,6 +56,10 @@ def analyze(
     `optimizer`: name of a `torch.optim` optimizer, whose state then counts.
     `lower`: compile the step too, and count what the generated code allocates.
     `plan`: a saved plan, or its path, to be forecast in the place of planning.
+    `accumulate`: micro-batches of a step, whose gradients add up.
+
+    Blocks for which `torch.compile` was called are planned one by one, under one budget for the step; a function that
+    calls a compiled model and computes a loss from its result, likewise.
     """
     request = AnalysisRequest(
         target=type(model).__name__ if isinstance(model, torch.nn.Module) else getattr(model, "__name__", "step"),
@@ -59,6 +69,7 @@ def analyze(
         optimizer=optimizer,
         dry_run=lower,
         plan=PlanFile.load(plan) if isinstance(plan, str) else plan,
+        accumulate=accumulate,
     )
     return run_request(request)
 
@@ -74,24 +85,44 @@ def run_request(request: AnalysisRequest) -> Analysis:
         request.progress("building the model")
         fake = request.build(device.device, request.settings)
         state = optimizer_state(request.optimizer, fake.parameters, fake.mode) if request.optimizer else None
-        graphs, breaks = _plan_graphs(request, fake, state.state_bytes if state else 0)
+        state_bytes = state.state_bytes if state else 0
+        graphs, traced = _plan_graphs(request, fake, state_bytes)
         parameter_bytes, input_bytes = fake.graph_input_bytes
+        trainable = [parameter for parameter in fake.parameters if parameter.requires_grad]
+        held = {PARAMETERS: parameter_bytes, INPUTS: input_bytes, GRADIENTS: sum(p.nbytes for p in trainable)}
+        if traced.failure:
+            approximations.append(f"the order of calls is assumed, because the step did not run: {traced.failure}")
         step = PlannedStep(
             graphs=tuple(graphs),
-            breaks=tuple(breaks),
+            breaks=traced.breaks,
             traced_as=device.device.type,
             approximations=tuple(approximations),
             parameters=sum(parameter.numel() for parameter in fake.parameters),
             parameter_bytes=parameter_bytes,
             input_bytes=input_bytes,
+            gradient_bytes=held[GRADIENTS],
             optimizer=state,
+            step=_plan_step(request, traced, graphs, held, state_bytes),
         )
-        return Analysis(build_report(request, step), step.graphs)
+        return Analysis(build_report(request, step), step.planned)
 
 
-def _plan_graphs(
-    request: AnalysisRequest, fake: FakeStep, state_bytes: int
-) -> tuple[list[GraphAnalysis], list[GraphBreak]]:
+def _plan_step(
+    request: AnalysisRequest,
+    traced: TracedStep,
+    graphs: list[GraphAnalysis],
+    held: Mapping[str, int],
+    state_bytes: int,
+) -> StepAnalysis | None:
+    """All calls together; None where the step is one call of one graph, which was planned already."""
+    if not traced.micro_batches and not traced.failure:
+        return None
+    request.progress("planning the step")
+    budget = offline_budget(request.memory_budget, 0, request.profile)
+    return analyze_step(traced, graphs, budget, held, state_bytes, request.accumulate)
+
+
+def _plan_graphs(request: AnalysisRequest, fake: FakeStep, state_bytes: int) -> tuple[list[GraphAnalysis], TracedStep]:
     how = Request(
         request.setup(state_bytes),
         dry_run=request.dry_run,
@@ -102,14 +133,16 @@ def _plan_graphs(
     graphs: list[GraphAnalysis] = []
     request.progress("tracing")
     try:
-        breaks = trace(fake, lambda joint: graphs.append(analyze_graph(joint, how, request.alternatives)))
+        traced = trace(
+            fake, lambda joint: graphs.append(analyze_graph(joint, how, request.alternatives)), request.accumulate
+        )
     except AutockptError:
         raise
     except Exception as error:
         raise AutockptError(f"the model does not trace: {_reason(error)}") from error
     if not graphs:
         raise AutockptError("the model has no gradient to plan for: no output requires one")
-    return graphs, breaks
+    return graphs, traced
 
 
 def _fake_triton(request: AnalysisRequest, device: TracedDevice, scope: ExitStack) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import inf
 
 from autockpt.inductor import DryRun, JointModule
@@ -11,6 +12,7 @@ from autockpt.partition import Choice, Request, choose, torch_candidate
 from autockpt.passes.forecast import TORCH_PARTITION, Candidate, Timeline, build_timeline
 from autockpt.passes.planners import Decision, find_baselines
 from autockpt.passes.problem import Lowering, Plan
+from autockpt.passes.step import PlanTable, option_of, plan_table
 from autockpt.progress import prefixed
 from autockpt.units import Progress
 
@@ -48,6 +50,17 @@ class GraphAnalysis:
     frontier: tuple[Point, ...] = ()
     baselines: tuple[Point, ...] = ()
     timeline: Timeline | None = field(default=None, repr=False)
+    candidates: tuple[Candidate, ...] = field(default=(), repr=False)
+    """The baselines as plans."""
+    is_fixed: bool = False
+    """The plan was given, not chosen."""
+
+    @cached_property
+    def table(self) -> PlanTable:
+        """The options of the graph in a step of several calls; only the given plan where there is one."""
+        if self.is_fixed:
+            return PlanTable((option_of(self.decision.problem, self.decision.candidate),))
+        return plan_table(self.decision.frontier, (self.decision.candidate, *self.candidates))
 
     @property
     def decision(self) -> Decision:
@@ -70,8 +83,9 @@ def analyze_graph(joint: JointModule, request: Request, with_frontier: bool) -> 
     choice = choose(joint, request)
     decision = choice.decision
     fastest = min(decision.frontier.fastest, decision.candidate, key=_by_seconds)
+    is_fixed = request.plan is not None
     if not with_frontier:
-        return GraphAnalysis(choice, fastest)
+        return GraphAnalysis(choice, fastest, is_fixed=is_fixed)
     baselines = list(_baselines(joint, decision, request.progress))
     fastest = min(fastest, *baselines, key=_by_seconds)
     return GraphAnalysis(
@@ -80,6 +94,8 @@ def analyze_graph(joint: JointModule, request: Request, with_frontier: bool) -> 
         tuple(_frontier_points(decision, fastest, request.progress)),
         tuple(Point.of(candidate) for candidate in baselines),
         build_timeline(decision.frontier.simulator, decision.plan),
+        tuple(baselines),
+        is_fixed,
     )
 
 

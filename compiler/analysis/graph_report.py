@@ -1,6 +1,6 @@
 """One graph of an analysis as JSON.
 
-name, values                    "graph 0"; number of values in the joint graph
+name, values                    "graph 0", or "graph 0, variant 1"; number of values in the joint graph
 peak_bytes, min_peak_bytes, fastest_bytes, step_seconds, recompute_seconds, saved_bytes
                                 of the chosen plan; graph inputs are counted
 method                          the generator that found the plan
@@ -24,11 +24,11 @@ from autockpt.passes.forecast import Content, Timeline, build_timeline
 _KINDS = tuple(content.value for content in Content)
 
 
-def graph_report(number: int, graph: GraphAnalysis, *, timeline: bool) -> dict[str, Any]:
+def graph_report(name: str, graph: GraphAnalysis, *, timeline: bool) -> dict[str, Any]:
     """Without a timeline of its own, a graph has summary figures only, and with `timeline` also timeline and blocks."""
     decision = graph.decision
     report: dict[str, Any] = {
-        "name": f"graph {number}",
+        "name": name,
         "values": len(decision.problem.graph.values),
         "peak_bytes": decision.forecast.peak_bytes,
         "min_peak_bytes": decision.min_peak_bytes,

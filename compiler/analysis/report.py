@@ -13,9 +13,10 @@ parameters                      number of elements
 memory                          bytes of parameters (buffers included), gradients, optimizer, inputs
 optimizer                       name, state_bytes; or null
 frontier                        plans by rising peak: budget_bytes, peak_bytes, step_seconds, recompute_seconds,
-                                saved_bytes, method, chosen; empty for a step of several graphs
+                                saved_bytes, method, chosen
 baselines                       name, peak_bytes, step_seconds, recompute_seconds
-graphs                          one entry a graph: see `graph_report`
+graphs                          one entry a graph, or a variant of it: see `graph_report`
+step                            all calls of the step on one clock: see `step_report`; null where it is one call
 breaks                          graph breaks: reason, count
 what_if                         change, settings, fits, peak_bytes, min_peak_bytes, fastest_bytes, step_seconds,
                                 overhead
@@ -38,11 +39,10 @@ from autockpt.analysis.graph import GraphAnalysis
 from autockpt.analysis.graph_report import graph_report
 from autockpt.analysis.request import AnalysisRequest
 from autockpt.analysis.result import PlannedStep
+from autockpt.analysis.step_report import step_figures, step_report
 from autockpt.analysis.verdict import needed_bytes, verdict
 from autockpt.budget import device_limit
 from autockpt.partition import estimated_operators, find_held
-from autockpt.passes.problem import Outcome
-from autockpt.render import peak_launch, step_launches
 
 SCHEMA = 2
 
@@ -50,7 +50,6 @@ SCHEMA = 2
 def build_report(request: AnalysisRequest, step: PlannedStep) -> dict[str, Any]:
     from autockpt import __version__
 
-    several = len(step.graphs) > 1
     troubles = [
         f"the step could not be compiled: {graph.choice.failure}" for graph in step.graphs if graph.choice.failure
     ]
@@ -69,98 +68,73 @@ def build_report(request: AnalysisRequest, step: PlannedStep) -> dict[str, Any]:
         },
         "parameters": step.parameters,
         "optimizer": asdict(step.optimizer) if step.optimizer else None,
-        # The peak of several graphs together is found from their timelines.
-        "graphs": [graph_report(number, graph, timeline=several) for number, graph in enumerate(step.graphs)],
+        "graphs": _graphs(step),
         "breaks": [asdict(one) for one in step.breaks],
         "what_if": [],
         "max_batch": None,
         "held": [held.as_json() for graph in step.graphs for held in find_held(graph.decision)],
         "estimated": {name: why for graph in step.graphs for name, why in _estimated(graph).items()},
     }
-    report |= _memory(step, report)
-    report |= _budget(request, step, report)
-    report |= _seconds(step)
-    report |= _outcome(request, step, report)
-    report |= {"frontier": _frontier(step), "baselines": _baselines(step)}
+    report["step"] = step_report(step.step, report["graphs"]) if step.step else None
+    report |= step_figures(step.step, step.graphs) if step.step else _figures(step)
+    report |= _memory(step)
+    over = report["outcome"] == "over_budget"
+    over = over or needed_bytes(report) > device_limit(request.memory_budget, request.profile)
+    report |= {"fits": not over, "outcome": "over_budget" if over else report["outcome"]}
     return report | {"verdict": verdict(request, report)}
 
 
-def _memory(step: PlannedStep, report: Mapping[str, Any]) -> dict[str, Any]:
-    peak = step.peak_bytes([graph.decision.forecast.peak_bytes for graph in step.graphs])
-    if len(step.graphs) > 1 and (worst := peak_launch(step_launches(report))):
-        peak = worst.live_bytes
-    compiled = [size for graph in step.graphs if (size := graph.decision.compiled_bytes)]
+def _graphs(step: PlannedStep) -> list[dict[str, Any]]:
+    """One entry for each graph, or for each variant of it that the step uses."""
+    several = step.step is not None
+    named = step.step.names if step.step else ("graph 0",)
+    return [graph_report(name, graph, timeline=several) for name, graph in zip(named, step.planned, strict=True)]
+
+
+def _figures(step: PlannedStep) -> dict[str, Any]:
+    """Of a step that is one call of one graph."""
+    (graph,), state = step.graphs, step.state_bytes
+    decision = graph.decision
+    peak, seconds, fastest = decision.forecast.peak_bytes, decision.forecast.step_seconds, graph.fastest
     return {
-        "peak_bytes": peak,
-        "step_peak_bytes": peak - step.state_bytes,
-        "min_peak_bytes": min(peak, step.peak_bytes([graph.min_peak_bytes for graph in step.graphs])),
-        "fastest_bytes": step.peak_bytes([graph.fastest.peak_bytes for graph in step.graphs]),
-        "compiled_bytes": step.peak_bytes(compiled) if len(compiled) == len(step.graphs) else None,
-        "memory": {
-            "parameters": step.parameter_bytes,
-            "gradients": sum(_gradient_bytes(graph) for graph in step.graphs),
-            "optimizer": step.state_bytes,
-            "inputs": step.input_bytes,
-        },
+        "budget_bytes": decision.budget_bytes + state,
+        "peak_bytes": peak + state,
+        "step_peak_bytes": peak,
+        "min_peak_bytes": min(peak, graph.min_peak_bytes) + state,
+        "fastest_bytes": fastest.peak_bytes + state,
+        "compiled_bytes": decision.compiled_bytes + state if decision.compiled_bytes else None,
+        "step_seconds": seconds,
+        "fastest_seconds": fastest.seconds,
+        "overhead": seconds / fastest.seconds - 1 if fastest.seconds else 0.0,
+        "outcome": decision.outcome.name.lower(),
+        "frontier": [
+            {
+                "budget_bytes": point.budget_bytes + state,
+                "peak_bytes": point.peak_bytes + state,
+                "step_seconds": point.step_seconds,
+                "recompute_seconds": point.recompute_seconds,
+                "saved_bytes": point.saved_bytes,
+                "method": point.name,
+                "chosen": point.chosen,
+            }
+            for point in graph.frontier
+        ],
+        "baselines": [
+            {
+                "name": point.name,
+                "peak_bytes": point.peak_bytes + state,
+                "step_seconds": point.step_seconds,
+                "recompute_seconds": point.recompute_seconds,
+            }
+            for point in graph.baselines
+        ],
     }
 
 
-def _budget(request: AnalysisRequest, step: PlannedStep, report: Mapping[str, Any]) -> dict[str, Any]:
-    fraction = request.memory_budget
-    if len(step.graphs) == 1 or not isinstance(fraction, float):
-        return {"budget_bytes": min(graph.decision.budget_bytes for graph in step.graphs) + step.state_bytes}
-    # A fraction is a position in the range of the step. Its graphs were planned at that position of their own ranges,
-    # which may add up to more: what they need is then what the fraction means.
-    low, high = report["min_peak_bytes"], report["fastest_bytes"]
-    return {"budget_bytes": max(low + int((high - low) * fraction), report["peak_bytes"])}
-
-
-def _seconds(step: PlannedStep) -> dict[str, Any]:
-    seconds = sum(graph.decision.forecast.step_seconds for graph in step.graphs)
-    fastest = sum(graph.fastest.seconds for graph in step.graphs)
-    overhead = seconds / fastest - 1 if fastest else 0.0
-    return {"step_seconds": seconds, "fastest_seconds": fastest, "overhead": overhead}
-
-
-def _outcome(request: AnalysisRequest, step: PlannedStep, report: Mapping[str, Any]) -> dict[str, Any]:
-    outcomes = {graph.decision.outcome for graph in step.graphs}
-    over = Outcome.OVER_BUDGET in outcomes
-    # Each graph is planned within the whole budget; together they may be over it.
-    over = over or (len(step.graphs) > 1 and report["peak_bytes"] > report["budget_bytes"])
-    over = over or needed_bytes(report) > device_limit(request.memory_budget, request.profile)
-    name = "over_budget" if over else "fastest" if outcomes == {Outcome.FASTEST} else "fits"
-    return {"fits": not over, "outcome": name}
-
-
-def _frontier(step: PlannedStep) -> list[dict[str, Any]]:
-    """Of a step in one graph; the frontiers of several have no common one."""
-    if len(step.graphs) != 1:
-        return []
-    return [
-        {
-            "budget_bytes": point.budget_bytes + step.state_bytes,
-            "peak_bytes": step.peak_bytes([point.peak_bytes]),
-            "step_seconds": point.step_seconds,
-            "recompute_seconds": point.recompute_seconds,
-            "saved_bytes": point.saved_bytes,
-            "method": point.name,
-            "chosen": point.chosen,
-        }
-        for point in step.graphs[0].frontier
-    ]
-
-
-def _baselines(step: PlannedStep) -> list[dict[str, Any]]:
-    """Each with its policy applied to every graph."""
-    return [
-        {
-            "name": points[0].name,
-            "peak_bytes": step.peak_bytes([point.peak_bytes for point in points]),
-            "step_seconds": sum(point.step_seconds for point in points),
-            "recompute_seconds": sum(point.recompute_seconds for point in points),
-        }
-        for points in zip(*(graph.baselines for graph in step.graphs), strict=True)
-    ]
+def _memory(step: PlannedStep) -> dict[str, Any]:
+    gradients = step.gradient_bytes if step.step else _gradient_bytes(step.graphs[0])
+    held = {"parameters": step.parameter_bytes, "gradients": gradients}
+    return {"memory": {**held, "optimizer": step.state_bytes, "inputs": step.input_bytes}}
 
 
 def _gradient_bytes(graph: GraphAnalysis) -> int:

@@ -37,12 +37,16 @@ class AnalysisRequest:
     """Whether to compile the step and count what the generated code allocates, besides the forecast."""
     plan: PlanFile | None = None
     """Forecast this plan in the place of planning."""
+    accumulate: int = 1
+    """Micro-batches of a step, whose gradients add up."""
     alternatives: bool = True
     """Whether to compute the frontier, the baselines and the tables of tensors too, besides the chosen plan."""
     solve_seconds: float = 10.0
     progress: Progress = lambda _: None
 
     def __post_init__(self) -> None:
+        if self.accumulate < 1:
+            raise OptionError(f"accumulate={self.accumulate}: a step has at least one micro-batch")
         if self.memory_budget is not None:
             try:
                 check_budget(self.memory_budget)

@@ -7,6 +7,7 @@ from typing import Any
 
 from autockpt.analysis.graph import GraphAnalysis
 from autockpt.analysis.optimizer_state import OptimizerState
+from autockpt.analysis.step import StepAnalysis
 from autockpt.inductor import GraphBreak
 from autockpt.plans import PlanFile
 from autockpt.render import render, save
@@ -27,26 +28,21 @@ class PlannedStep:
     parameter_bytes: int
     """Buffers included."""
     input_bytes: int
+    gradient_bytes: int = 0
+    """Of all parameters that require one."""
     optimizer: OptimizerState | None = None
+    step: StepAnalysis | None = None
+    """The plan for all calls together; None where the step is one call of one graph."""
 
     @property
     def state_bytes(self) -> int:
         """Of the optimizer."""
         return self.optimizer.state_bytes if self.optimizer else 0
 
-    def peak_bytes(self, graph_peaks: list[int]) -> int:
-        """Peak of the step, from the peak of each graph.
-
-        With several graphs it is an upper bound: the sum of what each adds to its graph inputs, as if all were at
-        their peaks at once.
-        """
-        if len(graph_peaks) == 1:
-            return graph_peaks[0] + self.state_bytes
-        own = sum(
-            peak - graph.decision.forecast.graph_input_bytes
-            for peak, graph in zip(graph_peaks, self.graphs, strict=True)
-        )
-        return own + self.parameter_bytes + self.input_bytes + self.state_bytes
+    @property
+    def planned(self) -> tuple[GraphAnalysis, ...]:
+        """The graph, or every variant of every graph that the step uses."""
+        return self.step.graphs if self.step else self.graphs
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,6 @@ def needed_bytes(report: Mapping[str, Any]) -> int:
 def _whose_peak(request: AnalysisRequest, report: Mapping[str, Any]) -> str:
     if request.plan:
         return "the peak of the given plan"
-    if len(report["graphs"]) > 1:
-        return "the peak of all its graphs together"
+    if report["step"]:
+        return "the smallest peak of the whole step that was found"
     return "the smallest peak of any plan found"

@@ -28,6 +28,7 @@ _QUICK_SECONDS = 12.0
 @click.option("--device", help="A profile's name or path (`autockpt devices`); default: this machine.")
 @click.option("--budget", type=BUDGET, help="As memory_budget; default: the device's memory, less 8 %.")
 @click.option("--optimizer", metavar="NAME", help="Count its state too: adamw, sgd, momentum, ...")
+@click.option("--accumulate", type=click.IntRange(1), default=1, metavar="N", help="Micro-batches of a step.")
 @click.option("--plan", metavar="FILE", help="Forecast this plan instead of making one.")
 @click.option("--lower", is_flag=True, help="Compile the step too, and count what the generated code allocates.")
 @click.option("--max-batch", is_flag=True, help="Find the largest batch that fits.")
@@ -96,6 +97,7 @@ def _analyze(parsed: Arguments, progress: Progress) -> Analysis:
         optimizer=parsed.optimizer,
         dry_run=parsed.lower,
         plan=plan,
+        accumulate=parsed.accumulate,
         progress=progress,
     )
     batch = batch_argument(request, factory) if parsed.max_batch else ""

@@ -11,11 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from autockpt.inductor.aot import Modules, trace_artifact
-    from autockpt.inductor.capture import GraphBreak, PartitionFn, capture_joints, interpret, trace
+    from autockpt.inductor.capture import (
+        GraphBreak,
+        PartitionFn,
+        TracedStep,
+        capture_joints,
+        interpret,
+        trace,
+    )
     from autockpt.inductor.codegen import why_no_dry_run
     from autockpt.inductor.dry_run import DryRun
     from autockpt.inductor.fake.cuda import TracedDevice, fake_cuda_device
     from autockpt.inductor.fake.gpus import NoTriton, fake_triton_driver, gpu_properties
+    from autockpt.inductor.fake.live import BETWEEN, GRADIENTS, INPUTS, PARAMETERS
+    from autockpt.inductor.fake.observe import NOT_COMPILED, ObservedCall, ObservedPass, ObservedStep
     from autockpt.inductor.fake.step import Factory, FakeStep, from_factory, from_model
     from autockpt.inductor.inductor_calls import ENABLE_VARIABLE, forget_compiled_code, replace_inductor_calls
     from autockpt.inductor.joint import JointModule
@@ -32,7 +41,12 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "BETWEEN",
     "ENABLE_VARIABLE",
+    "GRADIENTS",
+    "INPUTS",
+    "NOT_COMPILED",
+    "PARAMETERS",
     "AutockptError",
     "CapturedGraph",
     "DryRun",
@@ -45,9 +59,13 @@ __all__ = [
     "NoTriton",
     "NotCompiledAgain",
     "NotRunnable",
+    "ObservedCall",
+    "ObservedPass",
+    "ObservedStep",
     "PartitionFn",
     "RunnableCall",
     "TracedDevice",
+    "TracedStep",
     "backward_keeps_graph",
     "capture_joints",
     "fake_cuda_device",
@@ -73,10 +91,12 @@ __all__ = [
 
 _NAMES = {
     "aot": "Modules trace_artifact",
-    "capture": "GraphBreak PartitionFn capture_joints interpret trace",
+    "capture": "GraphBreak PartitionFn TracedStep capture_joints interpret trace",
     "codegen": "why_no_dry_run",
     "dry_run": "DryRun",
     "fake.cuda": "TracedDevice fake_cuda_device",
+    "fake.live": "BETWEEN GRADIENTS INPUTS PARAMETERS",
+    "fake.observe": "NOT_COMPILED ObservedCall ObservedPass ObservedStep",
     "fake.step": "Factory FakeStep from_factory from_model",
     "fake.gpus": "NoTriton fake_triton_driver gpu_properties",
     "inductor_calls": "ENABLE_VARIABLE forget_compiled_code replace_inductor_calls",

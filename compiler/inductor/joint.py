@@ -33,7 +33,7 @@ from autockpt.inductor.patches import saved_value_choice
 from autockpt.inductor.real_arguments import RunnableCall, runnable_calls
 from autockpt.inductor.scheduler import InnerCompile, mark_planned, mark_torch_own
 from autockpt.passes.fx import Check, read, reorder, take_views_from_operands, unroll, verify_modules
-from autockpt.passes.graph import JointGraph, at_hints
+from autockpt.passes.graph import JointGraph, Role, at_hints
 from autockpt.passes.problem import Plan
 
 _TORCH_DEFAULTS = {
@@ -93,6 +93,13 @@ class JointModule:
         """The joint graph as the planners read it; dynamic sizes are numbers, those of the traced call."""
         joint, kernels = self._tidied, kernel_side_table.id_to_kernel
         return at_hints(read(joint, self.forward_outputs, self.parameters, mutated_inputs(joint), kernels))
+
+    @property
+    def inputs_of_backward(self) -> list[bool]:
+        """Of each primal: whether the backward of some plan may read it, to recompute something else, too."""
+        needed = self.graph.cone(sorted(self.graph.backward_reads))
+        primals = [v.name for v in self.graph.values if v.role in (Role.PARAMETER, Role.INPUT)]
+        return [name in needed for name in primals]
 
     @property
     def runnable_calls(self) -> Callable[[str], RunnableCall]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from autockpt.render.step import StepLaunch, held_after_step, peak_launch, step_launches
+from autockpt.render.step import StepLaunch, graph_name, held_after_step, peak_launch, step_launches
 from autockpt.units import format_size
 
 Event = dict[str, Any]
@@ -57,7 +57,7 @@ def _counter(seconds: float, kinds: Sequence[str], live: Mapping[str, int]) -> E
 
 def _slice(launch: StepLaunch, report: Mapping[str, Any]) -> Event:
     facts, start, end = launch.facts, _microseconds(launch.start_seconds), _microseconds(launch.end_seconds)
-    graph = report["graphs"][launch.graph]["name"]
+    graph = graph_name(launch, report)
     return {
         "name": facts["operation"],
         "cat": "recompute" if facts["recomputes"] else facts["pass"],

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from rich.console import Group
 from rich.text import Text
 
-from autockpt.render.step import StepLaunch, peak_launch, step_launches
+from autockpt.render.step import StepLaunch, graph_name, peak_launch, step_launches
 from autockpt.units import format_size
 
 COLUMNS = 60
@@ -25,22 +26,28 @@ def memory_chart(report: Mapping[str, Any], width: int | None = None) -> Group |
     if peak is None or not peak.live_bytes:
         return None
     columns = COLUMNS if width is None else max(2, min(COLUMNS, width - _LABEL - _EDGE))
-    passes = _heights(step, columns)
+    parts = _parts(step)
+    passes = _heights(parts, columns)
     heights = [height for one in passes for height in one]
     lines = [
         _marker(heights.index(max(heights)), len(heights)),
         *(_row(level, heights, peak.live_bytes) for level in reversed(range(_HEIGHT))),
-        *_axis(step, [len(one) for one in passes]),
+        *_axis(parts, [len(one) for one in passes]),
     ]
     chart = Text("\n".join(line.rstrip() for line in lines), no_wrap=True, overflow="crop")
     return Group(chart, Text(_sentence(peak, step.index(peak), len(step), report)))
 
 
-def _heights(step: Sequence[StepLaunch], columns: int) -> list[list[int]]:
-    """For each pass its columns, at most `columns` in all, each the largest total of the launches that share it."""
-    passes = [[one.live_bytes for one in step if one.facts["pass"] == name] for name in ("forward", "backward")]
-    launched = [totals for totals in passes if totals]
-    share = round(columns * len(launched[0]) / len(step))
+def _parts(step: Sequence[StepLaunch]) -> list[list[StepLaunch]]:
+    """All forwards and all backwards; one part where they alternate, as micro-batches do."""
+    parts = [list(launches) for _, launches in groupby(step, key=lambda launch: str(launch.facts["pass"]))]
+    return parts if len(parts) <= 2 else [list(step)]
+
+
+def _heights(parts: Sequence[Sequence[StepLaunch]], columns: int) -> list[list[int]]:
+    """For each part its columns, at most `columns` in all, each the largest total of the launches that share it."""
+    launched = [[launch.live_bytes for launch in part] for part in parts]
+    share = round(columns * len(launched[0]) / sum(map(len, launched)))
     first = min(max(1, share), len(launched[0]), columns - len(launched) + 1)
     widths = [first, min(columns - first, len(launched[-1]))]
     return [
@@ -62,10 +69,10 @@ def _row(level: int, heights: Sequence[int], top: int) -> str:
     return label + "".join(_EIGHTHS[min(max(count, 0), 8)] for count in eighths)
 
 
-def _axis(step: Sequence[StepLaunch], widths: Sequence[int]) -> list[str]:
+def _axis(parts: Sequence[Sequence[StepLaunch]], widths: Sequence[int]) -> list[str]:
     """The horizontal axis, with a tick where the backward starts, and the names of the passes below it."""
     line = f"{'0 B':>{_LABEL}} └" + "┬".join("─" * wide for wide in [widths[0], *(w - 1 for w in widths[1:])])
-    names = list(dict.fromkeys(launch.facts["pass"] for launch in step))
+    names = [" and ".join(dict.fromkeys(launch.facts["pass"] for launch in part)) for part in parts]
     margin = " " * (_LABEL + _EDGE)
     return [line, margin + "".join(f"{name:<{wide - 1}} " for name, wide in zip(names, widths, strict=True))]
 
@@ -73,7 +80,7 @@ def _axis(step: Sequence[StepLaunch], widths: Sequence[int]) -> list[str]:
 def _sentence(peak: StepLaunch, number: int, count: int, report: Mapping[str, Any]) -> str:
     facts = peak.facts
     module = f" of {facts['module']}" if facts["module"] else ""
-    graph = f" of {report['graphs'][peak.graph]['name']}" if len(report["graphs"]) > 1 else ""
+    graph = f" of {graph_name(peak, report)}" if len(report["graphs"]) > 1 and peak.graph >= 0 else ""
     return (
         f"The peak, {format_size(peak.live_bytes)}, is at {facts['operation']}{module} in the {facts['pass']}{graph}, "
         f"launch {number + 1} of {count}."

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autockpt.render.first_fit import FirstFit, rounded
-from autockpt.render.step import OPTIMIZER, optimizer_bytes, outlives_step, step_launches, with_timelines
+from autockpt.render.step import OPTIMIZER, graph_launches, optimizer_bytes, outlives_step, with_timelines
 
 _BASE = 0x7F0000000000
 """An address as CUDA gives a segment; exact as a float, which is what the viewer converts it to."""
@@ -82,7 +82,7 @@ def _events(report: Mapping[str, Any]) -> Iterator[tuple[int, str, _Block]]:
                 freed.setdefault((number, facts["last_launch"]), []).append(block)
     for number in range(len(graphs)):
         yield from ((0, "alloc", block) for block in allocated.get((number, -1), []))
-    for launch in step_launches(report):
+    for launch in graph_launches(report):
         at = launch.graph, launch.launch
         yield from ((round(launch.start_seconds * 1e6), "alloc", block) for block in allocated.get(at, []))
         yield from ((round(launch.end_seconds * 1e6), "free", block) for block in freed.get(at, []))

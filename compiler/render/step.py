@@ -1,4 +1,8 @@
-"""All graphs of a report on one clock: forwards in order, then backwards last graph first, as autograd runs them."""
+"""All launches of a report on one clock.
+
+A report of a step of several calls has them in the order of its calls (`report["step"]`). A report of one graph has its
+forward and its backward; a report without an order of calls, forwards in order, then backwards last graph first.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +38,30 @@ class StepLaunch:
 
 
 def step_launches(report: Mapping[str, Any]) -> list[StepLaunch]:
+    if step := report.get("step"):
+        return _launches_of_calls(step["timeline"], optimizer_bytes(report))
+    return graph_launches(report)
+
+
+def graph_name(launch: StepLaunch, report: Mapping[str, Any]) -> str:
+    return str(report["graphs"][launch.graph]["name"]) if launch.graph >= 0 else "no graph"
+
+
+def _launches_of_calls(timeline: Mapping[str, Any], state_bytes: int) -> list[StepLaunch]:
+    return [
+        StepLaunch(
+            facts["graph"],
+            number,
+            facts,
+            facts["start_seconds"],
+            dict(zip(timeline["kinds"], facts["bytes"], strict=True)) | {OPTIMIZER: state_bytes},
+        )
+        for number, facts in enumerate(timeline["launches"])
+    ]
+
+
+def graph_launches(report: Mapping[str, Any]) -> list[StepLaunch]:
+    """Every graph once, whatever the number of its calls."""
     graphs = with_timelines(report)
     done, start, found = [-1] * len(graphs), 0.0, []
     for number, launches in _passes(graphs):
@@ -56,6 +84,9 @@ def peak_launch(step: Sequence[StepLaunch]) -> StepLaunch | None:
 
 def held_after_step(report: Mapping[str, Any]) -> dict[str, int]:
     """Bytes by kind that are live when the last backward has ended."""
+    if report.get("step"):
+        last = report["step"]["passes"][-1]["outside"]
+        return {**last, OPTIMIZER: optimizer_bytes(report)}
     held = [_held_after(graph, len(graph["timeline"]["launches"]) - 1) for graph in with_timelines(report)]
     return _sum([*held, {OPTIMIZER: optimizer_bytes(report)}])
 

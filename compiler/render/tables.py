@@ -62,8 +62,8 @@ def what_if_table(report: Mapping[str, Any]) -> Table:
 
 
 def kinds_table(report: Mapping[str, Any]) -> Table | None:
-    """Live bytes by kind and by module at the peak of the graph with the largest one; None where nothing is live."""
-    graph = max(report["graphs"], key=lambda one: one["peak_bytes"], default=None)
+    """Live bytes by kind and by module at the peak of the step, or of the graph with the largest one; or None."""
+    graph = report.get("step") or max(report["graphs"], key=lambda one: one["peak_bytes"], default=None)
     if graph is None or "at_peak" not in graph:
         return None
     live = dict(graph["at_peak"]["by_kind"])

@@ -89,7 +89,9 @@ def _facts(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _gap(report: Mapping[str, Any]) -> float | None:
-    """Optimality gap as a share of the step, over all graphs; None where it is not known of one."""
+    """Optimality gap as a share of the step; None where it is not known of one of its graphs."""
+    if report.get("step"):
+        return float(report["step"]["gap"]["every_plan_gap_of_step"])
     known = [(one.get("gap", {}).get("every_plan_gap_of_step"), one["step_seconds"]) for one in report["graphs"]]
     total = sum(seconds for _, seconds in known)
     if not total or any(gap is None for gap, _ in known):

@@ -115,7 +115,8 @@ def _fits(new: Buffer, old: Buffer) -> bool:
 def lifetimes(fused: FusedPass, replayed: Replayed) -> Iterator[tuple[int, int, int]]:
     """Buffer, first and last launch of its life, -1 for the first of an initial buffer; each byte of memory once.
 
-    Where one buffer is written over another, the old one counts during that launch and the new one after it.
+    Where one buffer is written over another, the old one counts during that launch and the new one after it: an output
+    that the last launch of a pass writes so begins after its last launch.
     """
     end = len(replayed.live_bytes) - 1
     overwritten_at = {old: replayed.written[new] for new, old in replayed.overwrites.items()}
@@ -127,7 +128,7 @@ def lifetimes(fused: FusedPass, replayed: Replayed) -> Iterator[tuple[int, int, 
         unread_last = end if is_initial or buffer.is_output else written
         last = overwritten_at.get(number, replayed.last_read.get(number, unread_last))
         first = written + 1 if number in replayed.overwrites else written
-        if first <= last:
+        if first <= last or buffer.is_output:
             yield number, first, last
 
 

@@ -65,7 +65,8 @@ def build_timeline(simulator: Simulator, plan: Plan) -> Timeline:
     before = [*_buffers(simulator, plan, forward, 0), *_workspaces(simulator, forward, 0)]
     after = [*_buffers(simulator, plan, backward, boundary), *_workspaces(simulator, backward, boundary)]
     joined = _joined(simulator, before, after, boundary, end)
-    return Timeline(launches, (*_static(simulator, end), *joined))
+    held = (allocation for allocation in joined if allocation.first_launch <= allocation.last_launch)
+    return Timeline(launches, (*_static(simulator, end), *held))
 
 
 def _launches(simulator: Simulator, passes: tuple[ReplayedPass, ReplayedPass]) -> Iterator[Launch]:

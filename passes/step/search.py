@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from autockpt.passes.forecast import Candidate
 from autockpt.passes.graph import JointGraph, Role
 from autockpt.passes.planners import Frontier
-from autockpt.passes.problem import Problem, copied_bytes, gc_paused
+from autockpt.passes.problem import Problem, copied_bytes, gc_paused, verify
 from autockpt.passes.step.options import BoundPoint, PlanOption, PlanTable
 
 _CUT = "cut"
@@ -36,7 +36,11 @@ def plan_table(frontier: Frontier, others: Iterable[Candidate] = ()) -> PlanTabl
             BoundPoint(_copies(space.problem) + cut.saved_bytes, space.step_seconds(cut.seconds))
             for cut in space.hull.cuts
         ]
-        return PlanTable.of((option_of(space.problem, candidate) for candidate in found), bound)
+        table = PlanTable.of((option_of(space.problem, candidate) for candidate in found), bound)
+        for option in table.options:
+            assert option.candidate is not None
+            verify(space.problem, option.candidate.plan)
+        return table
 
 
 def option_of(problem: Problem, candidate: Candidate) -> PlanOption:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from autockpt.inductor.fake.known_values import KnownValues
+from autockpt.inductor.fake.parts import compiled_parts, copy_with_parts, modules_of, whole
 from autockpt.inductor.patches import module_conversion, rejection_sampling
 from autockpt.inductor.torch_api import AutockptError
 
@@ -34,17 +34,24 @@ class FakeStep:
     named_inputs: Mapping[str, Any] = field(default_factory=dict)
     mode: FakeTensorMode = field(default_factory=FakeTensorMode)
 
+    parts: tuple[nn.Module, ...] = ()
+    """Modules that are compiled one by one, where the whole is not compiled."""
+
     @property
     def parameters(self) -> list[nn.Parameter]:
-        return list(self.forward.parameters()) if isinstance(self.forward, nn.Module) else []
+        return list(dict.fromkeys(p for module in modules_of(self.forward) for p in module.parameters()))
+
+    @property
+    def state(self) -> list[torch.Tensor]:
+        """Parameters and buffers."""
+        modules = modules_of(self.forward)
+        return list(chain.from_iterable(chain(module.parameters(), module.buffers()) for module in modules))
 
     @property
     def graph_input_bytes(self) -> tuple[int, int]:
         """Bytes of parameters and buffers, and bytes of inputs."""
-        model = self.forward
-        state = chain(model.parameters(), model.buffers()) if isinstance(model, nn.Module) else ()
         inputs = [leaf for leaf in tree_leaves((self.inputs, self.named_inputs)) if isinstance(leaf, torch.Tensor)]
-        return _bytes(state), _bytes(inputs)
+        return _bytes(self.state), _bytes(inputs)
 
 
 def from_factory(factory: Factory, settings: Mapping[str, Any], device: torch.device) -> FakeStep:
@@ -81,11 +88,13 @@ def _faked(
             made[id(tensor)] = _fake(tensor, mode, device)
         return made[id(tensor)]
 
+    forward = whole(forward)
+    parts = compiled_parts(forward)
     if isinstance(forward, nn.Module):
         known = {id(tensor): fake(tensor) for tensor in chain(forward.parameters(), forward.buffers())}
-        forward = copy.deepcopy(forward, dict(known))
+        forward, parts = copy_with_parts(forward, known, parts)
     inputs, named = tree_map_only(torch.Tensor, fake, (tuple(inputs), dict(named)))
-    return FakeStep(forward, inputs, named, mode)
+    return FakeStep(forward, inputs, named, mode, tuple(parts))
 
 
 def _fake(tensor: torch.Tensor, mode: FakeTensorMode, device: torch.device) -> torch.Tensor:

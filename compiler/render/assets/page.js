@@ -1,5 +1,5 @@
 // Draws the page once, the parts of one graph when a graph is chosen, and the plots when theme or width change.
-const graphs = report.graphs.filter((graph) => graph.timeline?.launches.length);
+const graphs = [report.step, ...report.graphs].filter((graph) => graph?.timeline?.launches.length);
 
 function chooseGraph(number) {
   const graph = graphs[number];
@@ -28,8 +28,10 @@ function prepareGraphs() {
   );
   select.append(...options);
   select.addEventListener("input", () => chooseGraph(Number(select.value)));
-  get("graph-note").textContent = `One of the ${graphs.length} graphs of this step. All parts below show this graph only.`;
+  const whole = report.step ? "The whole step, or one" : "One";
+  get("graph-note").textContent = `${whole} of its ${report.graphs.length} graphs. All parts below show this only.`;
   select.value = graphs.reduce((best, graph, number) => (graph.peak_bytes > graphs[best].peak_bytes ? number : best), 0);
+  if (report.step) select.value = 0;
   get("graphs").hidden = graphs.length < 2;
 }
 
