@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from autockpt.analysis.variants import BATCH, SEQUENCE, check_settings, size_argument
+from autockpt.analysis.variants import BATCH, SEQUENCE, size_argument
 from autockpt.errors import AutockptError
 from autockpt.inductor.fake.gpus import gpu_properties
+from autockpt.measure.factory import check_settings
 
 
 def factory(batch_size: int = 8, seq: int = 128, causal: bool = True, dtype: str = "bf16") -> None: ...
