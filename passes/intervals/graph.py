@@ -131,9 +131,11 @@ class IntervalGraph:
 
     def _nbytes(self, name: str) -> float:
         value = self._problem.graph.by_name[name]
+        if name in self._problem.unsavable:
+            return np.inf
         if value.kind is Kind.SYMBOL or name in self._problem.graph.output_storages:
             return 0.0
-        return np.inf if name in self._problem.unsavable else float(self._problem.graph.bytes_of(name))
+        return float(self._problem.graph.bytes_of(name))
 
     @cached_property
     def unavoidable_bytes(self) -> Floats:

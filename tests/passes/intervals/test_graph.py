@@ -6,7 +6,7 @@ import numpy as np
 from graphs import UNIT, chain, joint, problem, schedule, value
 
 from autockpt.passes.forecast.simulator import Simulator
-from autockpt.passes.graph.joint import JointGraph, Kind, Role
+from autockpt.passes.graph.joint import JointGraph, Kind, Role, Trait
 from autockpt.passes.graph.order import traced_order
 from autockpt.passes.intervals.graph import IntervalGraph
 
@@ -64,3 +64,13 @@ def test_a_recomputation_counts_for_the_backward_operation_that_it_runs_for() ->
     assert (live // UNIT).tolist() == units
     saved = np.array([0, 0, 1, 1, 1, 1, 0])
     assert (other // UNIT).tolist() == (np.array(units) - saved).tolist()
+
+
+def test_an_output_that_may_not_be_saved_is_not_free_to_save() -> None:
+    """A user's checkpointed region whose result the model also returns: fuzzed, such a plan was refused as broken."""
+    plain = chain(3, f1=[Trait.MUST_RECOMPUTE])
+    graph = joint(plain.values, ["loss", "f1", "f2"], plain.backward_outputs)
+    intervals = interval_graph(graph).intervals
+    assert np.isinf(intervals.nbytes[1])
+    assert intervals.nbytes[2] == 0.0
+    assert intervals.free_to_save.tolist()[:3] == [False, False, True]
