@@ -128,7 +128,8 @@ def _excess(pair: Pair) -> str:
 
 def frontier_series(frontier: MeasuredFrontier) -> list[Series]:
     """Step time, as a multiple of plain Inductor's, over peak in MiB; a series for each kind of run."""
-    names = dict.fromkeys(run.series for run in frontier.runs)
+    # Ours first: it has the colour that plans have on the page.
+    names = sorted(dict.fromkeys(run.series for run in frontier.runs), key=lambda name: name != OURS)
     return [Series(name, _points(frontier, name), line=True) for name in names]
 
 
