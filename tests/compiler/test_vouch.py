@@ -173,7 +173,7 @@ def test_the_promise_is_part_of_the_key_of_inductors_caches() -> None:
         if promise is not None:
             autockpt.allow_recompute(promise)
         backend = autockpt.Backend(memory_budget=0.5)
-        request = importlib.import_module("autockpt.backend")._request([torch.ones(1)], backend.options)
+        request = importlib.import_module("autockpt.backend")._request(torch.device("cpu"), backend.options)
         keys.append(Partitioner(request, "error").key)
     assert keys[0] != keys[1]
 
