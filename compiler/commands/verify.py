@@ -48,6 +48,13 @@ _BUDGETS = (0.0, 0.3, 0.6, 1.0)
     help="Instead: compare every recomputed value with what the forward computed, to the bit, and name the first that "
     "differs.",
 )
+@click.option(
+    "--step",
+    is_flag=True,
+    help="Instead: run a training loop of five steps. FACTORY takes the keyword arguments of torch.compile and "
+    "returns a model and a function that runs one step, which leaves its gradients in the model "
+    "(examples/steps/loops.py). Without --budget: 10 % above the minimum peak, and the middle between it and plain.",
+)
 @click.option("--details", is_flag=True, help="What is live at each peak, with source lines.")
 @json_option
 @markdown_option
@@ -71,6 +78,8 @@ def _run(parsed: Arguments) -> int:
     budgets = _evenly(parsed.steps) if parsed.steps else parsed.budget or _BUDGETS
     if parsed.recomputed:
         return _compare_recomputed(parsed, budgets)
+    if parsed.step:
+        return _verify_loops(parsed)
     with progress_line(log=True) as progress:
         verify = _in_process if len(parsed.targets) == 1 else _in_subprocesses
         pairs = verify(parsed, budgets, progress)
@@ -107,6 +116,23 @@ def _compare_recomputed(parsed: Arguments, budgets: Sequence[int | float | str])
     if parsed.json:
         write_json(parsed.json, [verdict.as_json() for verdict in found])
     return 0 if all(verdict.holds for verdict in found) else 1
+
+
+def _verify_loops(parsed: Arguments) -> int:
+    from autockpt.measure import step_table, verify_step
+
+    with progress_line(log=True) as progress:
+        found = [
+            verdict
+            for target in parsed.targets
+            for verdict in verify_step(target, parsed.budget or (), progress, dict(parsed.set))
+        ]
+    console = stdout_console(170, quiet=parsed.json == "-")
+    console.print(step_table(found))
+    print_lines(console, [f"{verdict.target.rpartition(':')[2]}: {verdict.note}" for verdict in found])
+    if parsed.json:
+        write_json(parsed.json, [verdict.as_json() for verdict in found])
+    return 1 if any(verdict.broken for verdict in found) else 0
 
 
 def _evenly(count: int) -> list[float]:

@@ -10,12 +10,14 @@ from autockpt.measure.time_limit import within_seconds
 from autockpt.measure.timing import Ratio, interleaved_times, ratio, seconds_by_family
 from autockpt.measure.verify import TOLERANCE, Verdict, verify_target
 from autockpt.measure.verify_report import falling_peaks, verify_markdown, verify_summary, verify_table
+from autockpt.measure.verify_step import StepVerdict, step_table, verify_step
 
 __all__ = [
     "TOLERANCE",
     "Ratio",
     "RecomputedVerdict",
     "ReferenceGradients",
+    "StepVerdict",
     "Training",
     "Verdict",
     "check_device",
@@ -31,8 +33,10 @@ __all__ = [
     "parameters_of",
     "ratio",
     "seconds_by_family",
+    "step_table",
     "verify_markdown",
     "verify_recomputed",
+    "verify_step",
     "verify_summary",
     "verify_table",
     "verify_target",
