@@ -139,5 +139,12 @@ def _dispatcher(graph: StepGraph, ledger: Ledger) -> Callable[..., Any]:
         ledger.end_forward(call, outputs)
         return outputs
 
-    weakref.finalize(run, ledger.planner.forget, number).atexit = False
+    weakref.finalize(run, _forget, graph, ledger).atexit = False
     return run
+
+
+def _forget(graph: StepGraph, ledger: Ledger) -> None:
+    """Dynamo dropped the function: no call will come any more."""
+    for variant in graph.variants:
+        variant.made.free()
+    ledger.planner.forget(graph.number)
