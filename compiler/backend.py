@@ -122,6 +122,7 @@ def _request(device: torch.device, options: Options) -> Request:
         plan=options.plan,
         cost=options.cost,
         timings=timings,
+        max_unbacked=options.max_unbacked,
         check_recomputed=options.check_recomputed,
     )
 

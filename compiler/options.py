@@ -40,6 +40,8 @@ class Options:
     plan: PlanFile | None = None
     """Given as itself, or as the path of a file; that is read here, once, and a file that changes is another plan."""
     closed_loop: bool = True
+    max_unbacked: int | None = None
+    """The largest size that depends on data (masks, routing); the budget holds up to it."""
     check_recomputed: bool = False
     mode: str | None = None
     inductor: Mapping[str, Any] = field(default_factory=dict)
@@ -174,6 +176,13 @@ def _not_yet(value: Any) -> None:
         raise ValueError("is not supported yet")
 
 
+def _size(value: Any) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+        raise ValueError(f"is a {type(value).__name__}")
+    if value is not None and value < 1:
+        raise ValueError("is not positive")
+
+
 def _plan(value: Any) -> PlanFile | None:
     if value is None or isinstance(value, PlanFile):
         return value
@@ -197,6 +206,7 @@ _CHECKS: dict[str, tuple[Callable[[Any], object], str]] = {
     "on_infeasible": _one_of(*ON_INFEASIBLE),
     "plan": (_plan, "a plan, or the path of one that was saved"),
     "closed_loop": (_truth, "True or False"),
+    "max_unbacked": (_size, "a positive whole number, the largest size that depends on data"),
     "check_recomputed": (_truth, "True or False"),
     "mode": (_mode, " or ".join(f'"{mode}"' for mode in inductor_modes())),
 }

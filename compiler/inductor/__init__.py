@@ -34,8 +34,10 @@ if TYPE_CHECKING:
     from autockpt.inductor.scheduler import InnerCompile, plain_inductor, precision_patches
     from autockpt.inductor.torch_api import (
         AutockptError,
+        current_compilation,
         inductor_modes,
         inductor_options,
+        recompile_limit,
         reset_dynamo,
         torch_budget,
     )
@@ -68,6 +70,7 @@ __all__ = [
     "TracedStep",
     "backward_keeps_graph",
     "capture_joints",
+    "current_compilation",
     "fake_cuda_device",
     "fake_triton_driver",
     "find_call_node",
@@ -81,6 +84,7 @@ __all__ = [
     "mark_call_node",
     "plain_inductor",
     "precision_patches",
+    "recompile_limit",
     "replace_inductor_calls",
     "reset_dynamo",
     "torch_budget",
@@ -105,7 +109,9 @@ _NAMES = {
     "runtime.autograd_node": "backward_keeps_graph find_call_node mark_call_node",
     "runtime.captured": "CapturedGraph NotCompiledAgain",
     "scheduler": "InnerCompile plain_inductor precision_patches",
-    "torch_api": "AutockptError inductor_modes inductor_options reset_dynamo torch_budget",
+    "torch_api": (
+        "AutockptError current_compilation inductor_modes inductor_options recompile_limit reset_dynamo torch_budget"
+    ),
 }
 """By module. No module is named like one of these: importing it would hide the name."""
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}

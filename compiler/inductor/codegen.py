@@ -21,11 +21,13 @@ from torch._functorch._aot_autograd.graph_compile import collect_fw_donated_buff
 from torch._guards import TracingContext
 from torch._inductor import compile_fx
 from torch._inductor.decomposition import select_decomp_table
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils import _pytree as pytree
 
 from autockpt.inductor.aot import Modules
 from autockpt.inductor.no_kernels import LoadWithoutKernels, NotLowered
 from autockpt.inductor.patches import forward_metadata, wrapper_loading
+from autockpt.passes.fx import hint_of
 
 _AUTOTUNE = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise")
 
@@ -147,10 +149,22 @@ def _restrided(backward: fx.GraphModule, saved: list[str | None], strides: Any) 
     returned = dict(zip(saved, strides or (), strict=False))
     for node in backward.graph.find_nodes(op="placeholder"):
         value, stride = _value(node), returned.get(node.name)
-        if stride is not None and isinstance(value, torch.Tensor) and tuple(value.stride()) != tuple(stride):
+        if stride is not None and isinstance(value, torch.Tensor) and not _same(value.stride(), stride):
             value = value.as_strided(value.size(), stride)
         examples.append(value)
     return examples
+
+
+def _same(strides: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Whether dynamic strides are these in the traced call.
+
+    Compared by their hints, without a guard, as AOTAutograd does: Inductor reports strides as numbers, and a stride
+    that is taken for another would be written as a number and specialize the compiled code to this call.
+    """
+    return all(
+        statically_known_true(one == other) or hint_of(one) == hint_of(other)
+        for one, other in zip(strides, others, strict=True)
+    )
 
 
 def _copy(module: fx.GraphModule) -> fx.GraphModule:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
@@ -21,11 +21,13 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_leaves
 
+from autockpt.cost_models.formulas import number_at
 from autockpt.cost_models.memory import DeviceMemory, GpuMemory, memory_of
 from autockpt.inductor.aot import Modules
 from autockpt.inductor.codegen import StepMetadata, Wrapper, lower_step, output_count
 from autockpt.inductor.patches import wrapper_functions
 from autockpt.inductor.scheduler import InnerCompile
+from autockpt.passes.sizes import Sizes
 
 
 @dataclass(frozen=True)
@@ -45,12 +47,30 @@ class DryRun:
     """The peak of the backward alone; the outputs of the forward are counted in it."""
     reserved_bytes: int = 0
     """Segments that torch's CUDA caching allocator reserves, parameters and inputs included; 0 on the CPU."""
+    timeline: tuple[int, ...] = field(default=(), repr=False)
+    """Live bytes after every allocation."""
 
 
-def dry_run(forward: Wrapper, backward: Wrapper, forward_outputs: int, threads: int) -> DryRun:
+@dataclass(frozen=True)
+class LoweredStep:
+    """The generated code of a step, to be run dry at any sizes."""
+
+    forward: Wrapper
+    backward: Wrapper
+    forward_outputs: int
+    threads: int
+
+    def dry_run(self, sizes: Sizes | None = None) -> DryRun:
+        """At these dynamic sizes; at those that were traced, without any."""
+        return dry_run(self.forward, self.backward, self.forward_outputs, self.threads, sizes)
+
+
+def dry_run(
+    forward: Wrapper, backward: Wrapper, forward_outputs: int, threads: int, sizes: Sizes | None = None
+) -> DryRun:
     """One step: the forward, then the backward, which frees saved values after their last use."""
     memory = memory_of(forward.examples, threads)
-    live = _LiveBytes(memory)
+    live = _LiveBytes(memory, sizes)
     with unset_fake_temporarily(), live, _allocating_meta(forward.code), _allocating_meta(backward.code):
         inputs = [live.graph_input(example) for example in forward.examples]
         results = list(forward.code.call(list(inputs)))
@@ -80,17 +100,19 @@ def dry_run(forward: Wrapper, backward: Wrapper, forward_outputs: int, threads: 
         forward_bytes=first_peak,
         backward_bytes=live.peak,
         reserved_bytes=memory.reserved_bytes,
+        timeline=tuple(live.timeline),
     )
 
 
 class _LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's class has no hints
     """Counts the bytes of every storage from its allocation until its last reference is gone."""
 
-    def __init__(self, memory: DeviceMemory) -> None:
+    def __init__(self, memory: DeviceMemory, sizes: Sizes | None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # as above
         self.now = self.peak = 0
+        self.timeline: list[int] = []
         self.workspace: tuple[str, int] | None = None
-        self._memory = memory
+        self._memory, self._sizes = memory, sizes
         self._known: dict[int, tuple[int, Any]] = {}
         """By storage: its bytes in `now`, and its block in the device's memory."""
 
@@ -103,8 +125,8 @@ class _LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's
 
     def meta(self, example: Any) -> Any:
         if not isinstance(example, torch.Tensor):
-            return _hint(example)
-        size, stride = [_hint(s) for s in example.size()], [_hint(s) for s in example.stride()]
+            return self._number(example)
+        size, stride = (list(map(self._number, numbers)) for numbers in (example.size(), example.stride()))
         with _disable_current_modes():
             return torch.empty_strided(size, stride, dtype=example.dtype, device="meta")
 
@@ -119,6 +141,12 @@ class _LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's
             self._grow(nbytes, None)
         return value
 
+    def _number(self, number: Any) -> Any:
+        """A symbolic size at the sizes of this run, or as it was traced."""
+        if isinstance(number, torch.SymInt) and self._sizes is not None:
+            return int(number_at(number.node.expr, self._sizes))
+        return number.node.hint if isinstance(number, torch.SymInt | torch.SymFloat) else number
+
     def _track(self, storage: torch.UntypedStorage, nbytes: int) -> None:
         self._known[storage._cdata] = nbytes, self._memory.allocate(storage.nbytes())
         weakref.finalize(storage, self._freed, storage._cdata)
@@ -130,6 +158,7 @@ class _LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's
 
     def _grow(self, nbytes: int, workspace: tuple[str, int] | None) -> None:
         self.now += nbytes
+        self.timeline.append(self.now)
         if self.now > self.peak:
             self.peak, self.workspace = self.now, workspace
 
@@ -142,11 +171,6 @@ class _LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's
             self.now -= scratch
             self._memory.free(self._memory.allocate(scratch))
         return result
-
-
-def _hint(number: Any) -> Any:
-    """The number that a symbolic size had when it was traced."""
-    return number.node.hint if isinstance(number, torch.SymInt | torch.SymFloat) else number
 
 
 def _allocating_meta(code: ModuleType) -> AbstractContextManager[None]:
@@ -165,7 +189,7 @@ def _no_check(*_: Any) -> None:
     pass
 
 
-def dry_run_step(
+def lower_for_dry_run(
     gm: fx.GraphModule,
     inputs: int,
     inner: InnerCompile,
@@ -173,8 +197,8 @@ def dry_run_step(
     forward_outputs: int,
     mutated_inputs: int,
     static_inputs: Sequence[int],
-) -> DryRun:
-    """Generate the code of these modules, which partition the graph `gm` that Dynamo captured, and run it dry."""
+) -> LoweredStep:
+    """Generate the code of these modules, which partition the graph `gm` that Dynamo captured."""
     facts = StepMetadata(inputs, output_count(gm), forward_outputs, mutated_inputs, static_inputs)
     forward, backward = lower_step(modules, facts, inner)
-    return dry_run(forward, backward, forward_outputs, torch.get_num_threads())
+    return LoweredStep(forward, backward, forward_outputs, torch.get_num_threads())

@@ -28,13 +28,14 @@ from autockpt.inductor.aot import (
     tidy,
     torch_partition,
 )
-from autockpt.inductor.dry_run import DryRun, dry_run_step
+from autockpt.inductor.dry_run import DryRun, LoweredStep, lower_for_dry_run
 from autockpt.inductor.patches import saved_value_choice
 from autockpt.inductor.real_arguments import RunnableCall, runnable_calls
 from autockpt.inductor.scheduler import InnerCompile, mark_planned, mark_torch_own
-from autockpt.passes.fx import Check, read, reorder, take_views_from_operands, unroll, verify_modules
-from autockpt.passes.graph import JointGraph, Role, at_hints
+from autockpt.passes.fx import Check, Shapes, read, reorder, take_views_from_operands, unroll, verify_modules
+from autockpt.passes.graph import JointGraph, Role, all_sizes, at_hints, at_sizes
 from autockpt.passes.problem import Plan
+from autockpt.passes.sizes import Sizes
 
 _TORCH_DEFAULTS = {
     # Whatever the user set: torch's default choice, made on this rank alone, with no random operator recomputed.
@@ -67,7 +68,11 @@ class JointModule:
     inputs: int = 0
     """How many inputs that graph has."""
     inner: InnerCompile = field(default_factory=lambda: InnerCompile(frozenset()))
+    max_unbacked: int | None = None
+    """The largest size that depends on data, as the user states it."""
     _written: dict[Plan, Modules] = field(default_factory=dict, repr=False)
+    _lowered: dict[int, tuple[Modules, LoweredStep]] = field(default_factory=dict, repr=False)
+    """By the identity of the modules, which are held: the code that was generated for them."""
 
     @property
     def forward_outputs(self) -> int:
@@ -91,8 +96,30 @@ class JointModule:
     @cached_property
     def graph(self) -> JointGraph:
         """The joint graph as the planners read it; dynamic sizes are numbers, those of the traced call."""
-        joint, kernels = self._tidied, kernel_side_table.id_to_kernel
-        return at_hints(read(joint, self.forward_outputs, self.parameters, mutated_inputs(joint), kernels))
+        return at_hints(self._symbolic)
+
+    @cached_property
+    def _symbolic(self) -> JointGraph:
+        joint, kernels, limit = self._tidied, kernel_side_table.id_to_kernel, self.max_unbacked
+        return read(joint, self.forward_outputs, self.parameters, mutated_inputs(joint), kernels, limit)
+
+    def graph_at(self, sizes: Sizes | None) -> JointGraph:
+        """The same at other sizes."""
+        return self.graph if sizes is None or sizes == self.graph_sizes else at_sizes(self._symbolic, sizes)
+
+    @property
+    def graph_sizes(self) -> Sizes:
+        """The dynamic sizes of the traced call; empty in a static graph."""
+        return self._symbolic.call_sizes
+
+    def all_sizes(self, sizes: Sizes) -> Sizes:
+        """These dynamic sizes, and bounds of sizes that depend on data."""
+        return all_sizes(self._symbolic, sizes)
+
+    @cached_property
+    def shapes(self) -> Shapes | None:
+        """What Dynamo knows of dynamic sizes; None where all are static."""
+        return Shapes.of(self._tidied.graph.nodes)
 
     @property
     def inputs_of_backward(self) -> list[bool]:
@@ -134,19 +161,22 @@ class JointModule:
         mark_planned(*modules)
         return modules
 
-    def dry_run(self, modules: Modules) -> DryRun:
-        """Memory of the code that Inductor generates for these modules, run without kernels."""
+    def dry_run(self, modules: Modules, sizes: Sizes | None = None) -> DryRun:
+        """Memory of the code that Inductor generates for these modules, run without kernels; also at other sizes."""
         if self.traced is None:
             raise ValueError("a joint graph without its traced graph cannot be run dry")
-        return dry_run_step(
-            self.traced,
-            self.inputs,
-            self.inner,
-            modules,
-            self.forward_outputs,
-            mutations_returned(self._tidied),
-            self.parameters,
-        )
+        if id(modules) not in self._lowered:
+            lowered = lower_for_dry_run(
+                self.traced,
+                self.inputs,
+                self.inner,
+                modules,
+                self.forward_outputs,
+                mutations_returned(self._tidied),
+                self.parameters,
+            )
+            self._lowered[id(modules)] = modules, lowered
+        return self._lowered[id(modules)][1].dry_run(self.all_sizes(sizes or self.graph_sizes) or None)
 
     @cached_property
     def torch_own(self) -> TorchPartition:

@@ -10,6 +10,7 @@ import torch._dynamo
 import torch._functorch.config as functorch_config
 import torch._inductor
 from torch._dynamo.exc import ShortenTraceback
+from torch._guards import CompileContext
 
 
 class AutockptError(ShortenTraceback):
@@ -34,6 +35,19 @@ class AutockptError(ShortenTraceback):
 def reset_dynamo() -> None:
     """Forget all compiled code, so that the next call compiles again."""
     torch._dynamo.reset()
+
+
+def current_compilation() -> tuple[int, int] | None:
+    """The function that Dynamo compiles, as a number, and how often it did so before; None outside of Dynamo."""
+    current = CompileContext.current_compile_id()
+    if current is None or current.frame_id is None or current.frame_compile_id is None:
+        return None
+    return current.frame_id, current.frame_compile_id
+
+
+def recompile_limit() -> int:
+    """How often Dynamo compiles one function; beyond that it runs uncompiled."""
+    return int(torch._dynamo.config.recompile_limit)
 
 
 def inductor_options() -> list[str]:

@@ -5,6 +5,7 @@
 """
 
 from autockpt.partition.breakdown import breakdown_json
+from autockpt.partition.by_size import choose_by_size
 from autockpt.partition.choose import Choice, Request, choose, torch_candidate
 from autockpt.partition.held import Held, find_held
 from autockpt.partition.messages import estimated_operators, unused_reason
@@ -20,6 +21,7 @@ __all__ = [
     "Request",
     "breakdown_json",
     "choose",
+    "choose_by_size",
     "compared_values",
     "decisions",
     "estimated_operators",

@@ -29,6 +29,7 @@ from autockpt.passes.planners import (
     refine,
 )
 from autockpt.passes.problem import UNCHECKED_MARGIN, BrokenPlan, Lowering, Outcome, Plan, Setup, savable_set
+from autockpt.passes.sizes import SizeRange, Sizes, scaled_workspaces
 from autockpt.plans import PlanFile
 from autockpt.progress import prefixed, report
 from autockpt.units import Progress
@@ -54,6 +55,8 @@ class Request:
     fixed: Candidate | None = None
     """Use this candidate, which was found for the same graph before; whoever asks has compared it with the budget."""
     cost: str = "profile"
+    max_unbacked: int | None = None
+    """The largest size that depends on data, as the user states it; None where torch's bounds are to be taken."""
     timings: Path | None = None
     """The folder of measured operator times; needed where `cost` measures any."""
     check_recomputed: bool = False
@@ -78,6 +81,8 @@ class Choice:
     """All of them, in order, also of plans that were not taken."""
     failure: str = ""
     """Why no plan could be run dry."""
+    sizes: SizeRange | None = None
+    """The dynamic sizes for which the plan holds; None where all are static, or no budget limits them."""
 
     @property
     def is_torch_own(self) -> bool:
@@ -104,16 +109,20 @@ class Choice:
         return joint.torch_own.modules if self.is_torch_own else joint.modules(self.decision.plan)
 
 
-def choose(joint: JointModule, request: Request) -> Choice:
-    """The fastest plan for the budget; torch's own partition where that fits and is faster."""
-    return _Pipeline(joint, request).run()
+def choose(joint: JointModule, request: Request, sizes: Sizes | None = None) -> Choice:
+    """The fastest plan for the budget; torch's own partition where that fits and is faster.
+
+    Of a graph with dynamic sizes: at the traced ones, or at these.
+    """
+    return _Pipeline(joint, request, sizes).run()
 
 
 class _Pipeline:
     """The state of one call of `choose`: dry runs so far, and why they failed."""
 
-    def __init__(self, joint: JointModule, request: Request) -> None:
+    def __init__(self, joint: JointModule, request: Request, sizes: Sizes | None) -> None:
         self._joint, self._request, self._setup = joint, request, request.setup
+        self._sizes, self._graph = sizes, joint.graph_at(sizes)
         self._records: list[DryRunRecord] = []
         self._failure = ""
 
@@ -135,10 +144,12 @@ class _Pipeline:
         if self._request.timings is None:
             return GraphTimings()
         cache = TimingCache(self._request.timings)
-        return time_graph(self._joint.runnable_calls, self._joint.graph, self._setup, self._request.cost, cache)
+        traced = self._joint.graph
+        timings = time_graph(self._joint.runnable_calls, traced, self._setup, self._request.cost, cache)
+        return replace(timings, workspaces=scaled_workspaces(timings.workspaces, traced, self._graph))
 
     def _decide(self, setup: Setup, timings: GraphTimings) -> Decision:
-        graph, fixed = self._joint.graph, self._request.fixed
+        graph, fixed = self._graph, self._request.fixed
         if fixed is not None:
             return decide_fixed(graph, fixed.plan, setup, timings.seconds, timings.workspaces, fixed.method)
         if self._request.plan is None:
@@ -201,10 +212,10 @@ class _Pipeline:
     def _compiled_peak(self, candidate: Candidate, modules: Modules) -> CompiledPeak:
         self._request.progress(f"dry run {len(self._records) + 1}: generating code and counting what it allocates")
         started = time.perf_counter()
-        result = self._joint.dry_run(modules)
+        result = self._joint.dry_run(modules, self._sizes)
         seconds = time.perf_counter() - started
         self._records.append(DryRunRecord(candidate.plan, candidate.method == TORCH_PARTITION, result, seconds))
-        return CompiledPeak(candidate, result.peak_bytes + self._joint.graph.graph_input_bytes)
+        return CompiledPeak(candidate, result.peak_bytes + self._graph.graph_input_bytes)
 
 
 def torch_candidate(joint: JointModule, decision: Decision) -> Candidate:

@@ -20,13 +20,20 @@ from autockpt import cost_models, passes
 from autockpt.errors import AutockptError, BudgetError
 from autockpt.inductor import JointModule, Modules
 from autockpt.partition.choose import Choice, Request, choose, unusable
+from autockpt.partition.compilations import compilations_left, record_refusal
 from autockpt.partition.messages import infeasible, over_budget
 from autockpt.partition.record import GraphDecision, record
+from autockpt.passes.fx import Shapes
 from autockpt.passes.problem import Budget, Outcome
+from autockpt.passes.sizes import SizeRange
 
 log = logging.getLogger("autockpt")
 _ANY_BUDGET = Budget(fraction=1.0)
-
+_LAST_COMPILATION = (
+    "autockpt: Dynamo compiles this function for the last time (torch._dynamo.config.recompile_limit); the budget "
+    "holds for {sizes}, and calls with other sizes run uncompiled, WITHOUT a memory budget. Raise the limit"
+)
+_NO_GUARD = "autockpt: the budget holds for {sizes}; nothing checks the sizes of calls, because the guards are complete"
 
 Select = Callable[[JointModule, Request], Choice]
 
@@ -41,13 +48,17 @@ class Partitioner:
     select: Select = choose
     outside_bytes: int = 0
     """Live outside of the graph, and already taken off the budget in the request."""
+    _ranges: list[tuple[Shapes, SizeRange]] = field(default_factory=list, repr=False)
 
     def __call__(self, joint: JointModule) -> Modules:
         try:
+            joint = replace(joint, max_unbacked=self.request.max_unbacked)
             choice = self.select(joint, self.request)
             self._check_budget(choice)
             modules = choice.modules(joint, self.request.check_recomputed)
             self.recorded.append(record(choice))
+            if choice.sizes is not None and joint.shapes is not None:
+                self._ranges.append((joint.shapes, choice.sizes))
             return modules
         except AutockptError:
             raise
@@ -58,6 +69,20 @@ class Partitioner:
             _warn_fallback(error)
             return joint.fallback()
 
+    def guard(self) -> None:
+        """Let Dynamo check at every call that its sizes are those for which the plans hold.
+
+        After the modules were compiled: Inductor stores the guards that exist when it compiles beside the cached code,
+        and would add those of this budget to every graph that finds it.
+        """
+        for shapes, sizes in self._ranges:
+            if shapes.is_complete and sizes.conditions:
+                warnings.warn(_NO_GUARD.format(sizes=sizes), RuntimeWarning, stacklevel=2)
+                continue
+            shapes.require(sizes.conditions)
+            if sizes.conditions and compilations_left() <= 1:
+                warnings.warn(_LAST_COMPILATION.format(sizes=sizes), RuntimeWarning, stacklevel=2)
+
     @property
     def key(self) -> str:
         """Everything that a plan depends on, for the keys of Inductor's caches, but the budget.
@@ -67,7 +92,7 @@ class Partitioner:
         """
         plan = self.request.plan.digest if self.request.plan else None
         setup = replace(self.request.setup, budget=_ANY_BUDGET)
-        request = f"{setup!r} {self.request.cost} {self.request.check_recomputed}"
+        request = f"{setup!r} {self.request.cost} {self.request.check_recomputed} {self.request.max_unbacked}"
         return f"autockpt {source_hash()} {request} {self.on_infeasible} {plan}"
 
     def _check_budget(self, choice: Choice) -> None:
@@ -83,6 +108,7 @@ class Partitioner:
             min_peak_bytes = decision.min_peak_bytes
         if self.on_infeasible == "error":
             outside_bytes = self.outside_bytes
+            record_refusal()
             raise BudgetError(message, decision.budget_bytes + outside_bytes, min_peak_bytes + outside_bytes)
         warnings.warn(f"autockpt: {message}; {then}", RuntimeWarning, stacklevel=2)
 

@@ -30,6 +30,7 @@ from autockpt.partition.messages import (
 from autockpt.passes.forecast import Forecast
 from autockpt.passes.planners import Decision
 from autockpt.passes.problem import Gap, Outcome, Plan
+from autockpt.passes.sizes import SizeRange
 from autockpt.plans import PlanFile
 
 log = logging.getLogger("autockpt")
@@ -59,6 +60,8 @@ class GraphDecision:
         self.dry_run: DryRun | None = choice.dry_run
         self.dry_run_failure = choice.failure
         self.dry_run_count = len(choice.dry_runs)
+        self.sizes: SizeRange | None = choice.sizes
+        """The dynamic sizes for which this plan holds; None where all are static."""
         self.rejected_seconds = choice.rejected_seconds
         """Spent on dry runs of partitions that were not taken."""
         self._choice: Choice | None = choice
@@ -116,6 +119,7 @@ class GraphDecision:
         timings = self.timings
         measured = {"timed": timings.timed, "cached": timings.cached, "left": list(timings.left)}
         added = {"estimated": self.estimated, "measured": measured, "measured_bytes": self.measured_bytes}
+        added["sizes"] = self.sizes.to_json() if self.sizes is not None else None
         return decision_json(self.decision, self.name) | added
 
     def breakdown(self) -> str:
@@ -129,7 +133,8 @@ class GraphDecision:
     def __str__(self) -> str:
         if self._choice is None:
             return f"{self.name}: {self.outcome.name.lower()}, no longer compiled"
-        return one_line(self.decision, self.name) + named(self.estimated) + named_held(self.held)
+        holds = f", holds for {self.sizes}" if self.sizes is not None else ""
+        return one_line(self.decision, self.name) + holds + named(self.estimated) + named_held(self.held)
 
     def __repr__(self) -> str:
         return f"<GraphDecision {self.name}: {self.outcome.name.lower()}, {self.method}>"

@@ -12,7 +12,7 @@ import torch
 
 from autockpt.inductor import CapturedGraph, JointModule
 from autockpt.machine import storage_bytes
-from autockpt.partition import Choice, Partitioner, Request, choose
+from autockpt.partition import Choice, Partitioner, Request, choose_by_size
 from autockpt.passes.problem import Budget, Outcome
 from autockpt.step.graph import Compiled, Lower, StepGraph
 from autockpt.step.ledger import Ledger, ledger_of
@@ -48,16 +48,15 @@ class Situation:
         """For a graph that is planned as the whole step: what is live outside of it comes off its budget."""
         total_bytes = self.budget_bytes(request)
         if total_bytes is None:
-            return Partitioner(request, on_infeasible)
+            return Partitioner(request, on_infeasible, select=choose_by_size)
 
         def select(joint: JointModule, within: Request) -> Choice:
             # The loss is an estimate. Where nothing fits with it, the lowest peak does, and the first step will show.
-            spare = replace(within.setup, budget=Budget(total_bytes=total_bytes - self.outside_bytes - self.loss_bytes))
-            choice = choose(joint, replace(within, setup=spare))
+            choice = choose_by_size(joint, within, self.loss_bytes)
             if choice.decision.outcome is not Outcome.OVER_BUDGET or not self.loss_bytes:
                 return choice
-            lowest = choose(joint, replace(within, fixed=choice.decision.candidate))
-            return choose(joint, within) if lowest.decision.outcome is Outcome.OVER_BUDGET else lowest
+            lowest = choose_by_size(joint, replace(within, fixed=choice.decision.candidate))
+            return choose_by_size(joint, within) if lowest.decision.outcome is Outcome.OVER_BUDGET else lowest
 
         setup = replace(request.setup, budget=Budget(total_bytes=total_bytes - self.outside_bytes))
         return Partitioner(
@@ -106,7 +105,9 @@ def compile_in_step(
     with around.ledger.paused():
         if captured is None:
             partitioner = around.alone(request, on_infeasible)
-            return lower(gm, inputs, partitioner, partitioner.key), partitioner
+            compiled = lower(gm, inputs, partitioner, partitioner.key)
+            partitioner.guard()
+            return compiled, partitioner
         budget_bytes, holds_step = around.budget_bytes(request), around.holds_step
         graph = StepGraph(captured, lower, request, on_infeasible, budget_bytes, holds_step)
         if holds_step:
@@ -115,6 +116,7 @@ def compile_in_step(
             select = graph.lean(around.calls, around.outside_bytes)
             partitioner = Partitioner(request, on_infeasible, select=select, outside_bytes=around.outside_bytes)
         compiled = lower(gm, inputs, partitioner, partitioner.key)
+        partitioner.guard()
         if not partitioner.recorded:
             # It has no backward, or could not be planned; what it holds is live outside of the others.
             return compiled, partitioner

@@ -6,16 +6,21 @@ Imports `graph`, `problem` and `cost_models`.
 from autockpt.passes.fx.check_modules import verify_modules
 from autockpt.passes.fx.read import read
 from autockpt.passes.fx.region_views import take_views_from_operands
+from autockpt.passes.fx.shape_env import Shapes
+from autockpt.passes.fx.sizes import hint_of, without_rounding
 from autockpt.passes.fx.splice import splice
 from autockpt.passes.fx.split import Check, UnwritablePlan, reorder, unroll
 
 __all__ = [
     "Check",
+    "Shapes",
     "UnwritablePlan",
+    "hint_of",
     "read",
     "reorder",
     "splice",
     "take_views_from_operands",
     "unroll",
     "verify_modules",
+    "without_rounding",
 ]

@@ -14,8 +14,9 @@ from torch.utils import _pytree as pytree
 from torch.utils.checkpoint import CheckpointPolicy
 
 from autockpt.cost_models import Work
-from autockpt.cost_models.formulas import symbols_in
-from autockpt.passes.fx.sizes import hints_of, spec_of
+from autockpt.cost_models.formulas import number_at, symbols_in
+from autockpt.passes.fx.shape_env import Shapes, bounds_of
+from autockpt.passes.fx.sizes import spec_of
 from autockpt.passes.fx.source_lines import source_of
 from autockpt.passes.fx.storages import Storages, tensors_of
 from autockpt.passes.fx.subgraphs import node_work
@@ -44,12 +45,14 @@ def read(
     parameter_positions: Iterable[int],
     mutated: Iterable[fx.Node],
     triton_kernels: Mapping[int, Any] | None = None,
+    max_unbacked: int | None = None,
 ) -> JointGraph:
     """Read a joint module.
 
     `parameter_positions` are positions among the primals, as AOTAutograd counts them. `mutated` are the primals that
     the step writes to: what is computed from their old contents cannot be recomputed afterwards. `triton_kernels` are
-    the user's Triton kernels by the index that nodes name them by.
+    the user's Triton kernels by the index that nodes name them by. `max_unbacked` is the largest size that depends on
+    data, as the user states it.
     """
     nodes = list(joint.graph.nodes)
     primals = [node for node in nodes if node.op == "placeholder" and "primals" in node.target]
@@ -57,12 +60,14 @@ def read(
     outputs = pytree.arg_tree_leaves(*nodes[-1].args)
     with gc_paused():
         values, nbytes = _values(nodes[:-1], parameters, {node.name for node in mutated}, triton_kernels or {})
+    hints, bounds = _sizes(nodes, values, nbytes, max_unbacked)
     return JointGraph(
         values=values,
         bytes=nbytes,
         forward_outputs=_names(outputs[:num_forward_outputs]),
         backward_outputs=_names(outputs[num_forward_outputs:]),
-        hints=_hints(nodes, values, nbytes),
+        hints=hints,
+        bounds=bounds,
     )
 
 
@@ -82,13 +87,20 @@ def _values(
     return tuple(values), storages.bytes
 
 
-def _hints(nodes: Sequence[fx.Node], values: Iterable[Value], nbytes: Mapping[str, Any]) -> Mapping[Any, int]:
-    """Of all symbols in sizes; none in a static graph, which has no symbolic node."""
-    if not any(isinstance(node.meta.get("val"), torch.SymInt) for node in nodes):
-        return {}
+def _sizes(
+    nodes: Sequence[fx.Node], values: Iterable[Value], nbytes: Mapping[str, Any], max_unbacked: int | None
+) -> tuple[Mapping[Any, int], Mapping[Any, tuple[Any, str]]]:
+    """Of all symbols in sizes: their hints, and bounds of those that depend on data. A static graph has neither."""
+    shapes = Shapes.of(nodes)
+    if shapes is None:
+        return {}, {}
     sizes = [size for value in values if value.spec for size in value.spec.shape]
     amounts = [amount for value in values if value.work for amount in value.work.amounts]
-    return hints_of(symbols_in([*sizes, *nbytes.values(), *amounts]), nodes)
+    symbols = symbols_in([*sizes, *nbytes.values(), *amounts])
+    bounds = bounds_of(symbols, nodes, shapes, max_unbacked)
+    symbols |= symbols_in([bound for bound, _ in bounds.values()])
+    hints = {symbol: shapes.hint(symbol) for symbol in symbols if shapes.is_backed(symbol)}
+    return {**hints, **{symbol: int(number_at(bound, hints)) for symbol, (bound, _) in bounds.items()}}, bounds
 
 
 def _names(outputs: Sequence[Any]) -> tuple[str, ...]:

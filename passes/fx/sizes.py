@@ -5,17 +5,15 @@ Nothing here compares symbolic sizes, since each comparison would add a guard to
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 import sympy  # type: ignore[import-untyped]  # has no hints
 import torch
-from torch import fx
 
 from autockpt.cost_models import TensorSpec
 from autockpt.cost_models.memory import allocated_bytes
 
-_UNKNOWN_SIZE = 4096
+UNKNOWN_SIZE = 4096
 """Hint of a size that depends on data and has no known bound; torch's own partitioner assumes the same."""
 
 
@@ -30,7 +28,7 @@ def size_of(size: int | torch.SymInt) -> Any:
 def hint_of(value: Any) -> Any:
     """The number that a symbolic one had when it was traced; anything else as it is."""
     if isinstance(value, torch.SymInt):
-        return int(value.node.shape_env.optimization_hint(value.node.expr, fallback=_UNKNOWN_SIZE))
+        return int(value.node.shape_env.optimization_hint(value.node.expr, fallback=UNKNOWN_SIZE))
     if isinstance(value, torch.SymFloat | torch.SymBool):
         return value.node.hint
     return value
@@ -61,8 +59,6 @@ class AllocatedBytes(sympy.Function):  # type: ignore[misc]  # sympy has no hint
         return sympy.Integer(allocated_bytes(int(nbytes))) if nbytes.is_Integer else None
 
 
-def hints_of(symbols: Iterable[Any], nodes: Iterable[fx.Node]) -> Mapping[Any, int]:
-    """The number that each symbol stood for when these nodes were traced."""
-    values = (node.meta.get("val") for node in nodes)
-    environment = next(value.node.shape_env for value in values if isinstance(value, torch.SymInt))
-    return {symbol: int(environment.optimization_hint(symbol, fallback=_UNKNOWN_SIZE)) for symbol in symbols}
+def without_rounding(nbytes: Any) -> Any:
+    """A byte count as an expression, without the rounding of a GPU's allocations."""
+    return sympy.sympify(nbytes).replace(AllocatedBytes, lambda exact: exact)

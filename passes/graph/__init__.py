@@ -10,7 +10,7 @@ from autockpt.passes.graph.cut_points import (
     local_minima,
 )
 from autockpt.passes.graph.fingerprint import Outline, difference, outline, role_of
-from autockpt.passes.graph.hints import at_hints
+from autockpt.passes.graph.hints import all_sizes, at_hints, at_sizes
 from autockpt.passes.graph.joint import JointGraph, Kind, Role, Source, Trait, Value
 from autockpt.passes.graph.operators import (
     ADDITION,
@@ -55,7 +55,9 @@ __all__ = [
     "Trait",
     "Value",
     "adds_atomically",
+    "all_sizes",
     "at_hints",
+    "at_sizes",
     "backward_orders",
     "block_boundaries",
     "difference",

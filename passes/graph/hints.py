@@ -1,10 +1,12 @@
-"""A graph with dynamic sizes -> the same graph in numbers: the one place where hints replace symbols.
+"""A graph with dynamic sizes -> the same graph in numbers: the one place where numbers replace symbols.
 
-Readers and formulas work with sympy expressions; planners, forecasts and reports with the numbers of the traced call.
+Readers and formulas work with sympy expressions; planners, forecasts and reports with numbers: the sizes of the traced
+call, its hints, or larger ones that a plan is made for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -15,10 +17,18 @@ from autockpt.passes.graph.joint import JointGraph, Value
 
 
 def at_hints(graph: JointGraph) -> JointGraph:
-    """Every size, byte count and amount of work as a number. A static graph is returned as it is."""
-    if not graph.hints:
-        return graph
-    hints = graph.hints
+    """At the sizes of the traced call. A static graph is returned as it is."""
+    return at_sizes(graph, graph.hints) if graph.hints else graph
+
+
+def all_sizes(graph: JointGraph, sizes: Mapping[Any, int]) -> Mapping[Any, int]:
+    """These sizes of a call, and bounds of those that depend on data."""
+    return {**sizes, **{symbol: int(number_at(bound, sizes)) for symbol, (bound, _) in graph.bounds.items()}}
+
+
+def at_sizes(graph: JointGraph, sizes: Mapping[Any, int]) -> JointGraph:
+    """Every size, byte count and amount of work as a number; sizes that depend on data are at their bounds."""
+    hints = all_sizes(graph, sizes)
 
     @cache
     def spec(symbolic: TensorSpec | None) -> TensorSpec | None:

@@ -120,8 +120,15 @@ class JointGraph:
     backward_outputs: tuple[str, ...]
     hints: Mapping[Any, int] = field(default_factory=dict)
     """If sizes are dynamic: the number that each sympy symbol in them stood for when the graph was traced."""
+    bounds: Mapping[Any, tuple[Any, str]] = field(default_factory=dict)
+    """Of symbols whose number depends on data: a bound, possibly an expression in the others, and its source."""
     symbolic: JointGraph | None = field(default=None, repr=False, compare=False)
-    """The graph with expressions for sizes that this one has numbers of (`at_hints`)."""
+    """The graph with expressions for sizes that this one has numbers of (`at_sizes`)."""
+
+    @property
+    def call_sizes(self) -> Mapping[Any, int]:
+        """Hints of the sizes that are known when a call begins."""
+        return {symbol: hint for symbol, hint in self.hints.items() if symbol not in self.bounds}
 
     @cached_property
     def by_name(self) -> Mapping[str, Value]:

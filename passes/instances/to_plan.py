@@ -73,7 +73,22 @@ class _Writer:
 
     def plan(self) -> Plan:
         self._fetch(self._graph.backward_outputs)
-        return Plan(frozenset(self._saved), tuple(self._backward))
+        return Plan(frozenset(self._saved), self._read_backward())
+
+    def _read_backward(self) -> tuple[str, ...]:
+        """What was written, without dynamic sizes that nothing reads: torch would remove them from the backward.
+
+        A size may be computed again after the only view that is taken with it.
+        """
+        read = set(self._graph.backward_outputs)
+        found = []
+        for name in reversed(self._backward):
+            value = self._graph.by_name[name]
+            if value.role is not Role.FORWARD or value.kind is not Kind.SYMBOL or name in read:
+                found.append(name)
+                read.discard(name)
+                read.update(value.inputs)
+        return tuple(reversed(found))
 
     def _fetch(self, names: Iterable[str]) -> None:
         """Make these values available: take the views again, save the others."""

@@ -5,7 +5,7 @@ Imports every other room of `passes` but `fx`.
 
 from autockpt.passes.planners.baselines import Baseline, find_baselines
 from autockpt.passes.planners.cuts import least_saved_bytes
-from autockpt.passes.planners.decide import CompiledPeak, Decision, decide, pose, resolve
+from autockpt.passes.planners.decide import CompiledPeak, Decision, decide, needed_bytes, pose, resolve
 from autockpt.passes.planners.fixed import check_fixed, decide_fixed
 from autockpt.passes.planners.frontier import PLANNERS, Frontier
 from autockpt.passes.planners.generators import GeneratorFactory
@@ -25,6 +25,7 @@ __all__ = [
     "find_baselines",
     "is_hopeless",
     "least_saved_bytes",
+    "needed_bytes",
     "pose",
     "refine",
     "resolve",

@@ -46,7 +46,12 @@ class CompiledPeak:
     @property
     def needed_bytes(self) -> int:
         """With a margin for what a dry run does not count either."""
-        return self.compiled_bytes + int(self.compiled_bytes * CHECKED_MARGIN) + _UNCOUNTED_BYTES
+        return needed_bytes(self.compiled_bytes)
+
+
+def needed_bytes(compiled_bytes: int) -> int:
+    """Bytes that a dry run counted, with a margin for what it does not count."""
+    return compiled_bytes + int(compiled_bytes * CHECKED_MARGIN) + _UNCOUNTED_BYTES
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ def test_where_the_dry_run_fails_both_plan_with_the_wider_margin(monkeypatch: py
     def fail(*_: Any) -> None:
         raise ValueError("no code for this")
 
-    monkeypatch.setattr(importlib.import_module("autockpt.inductor.joint"), "dry_run_step", fail)
+    monkeypatch.setattr(importlib.import_module("autockpt.inductor.joint"), "lower_for_dry_run", fail)
     model, x = Layers(), torch.randn(512, 64)
     analysis = analyzed(model, x, memory_budget=0.5, lower=True)
     assert "no code for this" in str(analysis.report["device"]["approximations"])
