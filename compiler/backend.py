@@ -73,9 +73,12 @@ class Backend:
 def compile_graph(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Options) -> Compiled:
     device = _device_of(example_inputs)
     # A plan or a planner that the user chose is for this graph, whatever the rest of the step is.
-    captured = CapturedGraph.of(gm) if options.plan is None and options.planner == "auto" else None
+    whole_step = options.scope == "step"
+    captured = CapturedGraph.of(gm) if whole_step and options.plan is None and options.planner == "auto" else None
     request, lower = _request(device, options), partial(_lower, options)
-    compiled, partitioner = compile_in_step(gm, example_inputs, device, request, options.on_infeasible, lower, captured)
+    compiled, partitioner = compile_in_step(
+        gm, example_inputs, device, request, options.on_infeasible, lower, captured, whole_step
+    )
     # Dynamo unwraps what a backend returns and holds the innermost function.
     free_with(innermost_fn(compiled), partitioner.recorded)
     return compiled

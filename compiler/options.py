@@ -21,6 +21,7 @@ from autockpt.units import parse_size
 LOWERINGS = ("inductor", "eager")
 COSTS = ("profile", "measured")
 ON_INFEASIBLE = ("error", "minimum")
+SCOPES = ("step", "graph")
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class Options:
     plan: PlanFile | None = None
     """Given as itself, or as the path of a file; that is read here, once, and a file that changes is another plan."""
     closed_loop: bool = True
+    scope: str = "step"
+    """What the budget is for: all that is live on the device in a training step, or each graph alone."""
     max_unbacked: int | None = None
     """The largest size that depends on data (masks, routing); the budget holds up to it."""
     check_recomputed: bool = False
@@ -206,6 +209,7 @@ _CHECKS: dict[str, tuple[Callable[[Any], object], str]] = {
     "on_infeasible": _one_of(*ON_INFEASIBLE),
     "plan": (_plan, "a plan, or the path of one that was saved"),
     "closed_loop": (_truth, "True or False"),
+    "scope": _one_of(*SCOPES),
     "max_unbacked": (_size, "a positive whole number, the largest size that depends on data"),
     "check_recomputed": (_truth, "True or False"),
     "mode": (_mode, " or ".join(f'"{mode}"' for mode in inductor_modes())),

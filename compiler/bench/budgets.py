@@ -68,7 +68,7 @@ def bench_budgets(target: str, steps: int, repeats: int, progress: Progress) -> 
 
 
 def _compiled(target: str, budget: int | float) -> tuple[Training, GraphDecision]:
-    training = load_training(target, "autockpt", options={"memory_budget": budget})
+    training = load_training(target, "autockpt", options={"memory_budget": budget, "scope": "graph"})
     training.step()
     return training, decisions()[-1]
 

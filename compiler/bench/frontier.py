@@ -131,7 +131,7 @@ def bench_frontier(target: str, budgets: Sequence[float], repeats: int, progress
 
 
 def _start_ours(target: str, budget: int | float) -> Training:
-    training = load_training(target, "autockpt", options={"memory_budget": budget})
+    training = load_training(target, "autockpt", options={"memory_budget": budget, "scope": "graph"})
     training.step()
     return training
 

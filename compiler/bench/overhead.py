@@ -99,7 +99,7 @@ def bench_overhead(target: str, plans: int, repeats: int, progress: Progress, **
 
 def _compiled(target: str, options: dict[str, Any]) -> tuple[Training, GraphDecision]:
     before = len(decisions())
-    training = load_training(target, "autockpt", options=options)
+    training = load_training(target, "autockpt", options={**options, "scope": "graph"})
     training.step()
     made = decisions()[before:]
     if len(made) != 1:

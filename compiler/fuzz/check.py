@@ -79,7 +79,7 @@ def _compile(
 ) -> _Compiled:
     blank = Trial(program.seed, budget, operations=len(program.statements))
     subject, before = build(program), decisions()[-1:]
-    options: dict[str, Any] = {"lower": lower, "memory_budget": memory_budget}
+    options: dict[str, Any] = {"lower": lower, "memory_budget": memory_budget, "scope": "graph"}
     forward = torch.compile(
         subject.model,
         backend="autockpt",

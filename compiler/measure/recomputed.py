@@ -64,7 +64,7 @@ def _verify(
 ) -> RecomputedVerdict:
     reset_dynamo()
     compared, planned = compared_values(), len(decisions())
-    options = {"memory_budget": budget, "check_recomputed": True}
+    options = {"memory_budget": budget, "check_recomputed": True, "scope": "graph"}
     training = load_training(target, "autockpt", settings=settings, device=device, options=options)
     difference = note = ""
     try:

@@ -95,7 +95,7 @@ def _verify(
 ) -> tuple[Verdict, str]:
     before = len(decisions())
     report("building the model")
-    training = load("autockpt", options={"memory_budget": budget})
+    training = load("autockpt", options={"memory_budget": budget, "scope": "graph"})
     started = time.perf_counter()
     report("tracing")
     try:

@@ -133,7 +133,8 @@ def _run(
     build: _Builder, budget: int | float | str, lower: str, steps: int, reference: _Reference | None
 ) -> tuple[list[int], float]:
     """Measured peaks, and the largest difference of a gradient."""
-    model, step = build({"backend": "autockpt", "options": {"memory_budget": budget, "lower": lower}})
+    options = {"memory_budget": budget, "lower": lower, "scope": "step"}
+    model, step = build({"backend": "autockpt", "options": options})
     peaks, worst = [], 0.0
     for number in range(steps):
         if reference is not None:

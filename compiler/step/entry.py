@@ -64,8 +64,13 @@ class Situation:
         )
 
 
-def situation(device: torch.device, inputs: Sequence[Any], captured: CapturedGraph | None) -> Situation:
-    """To be asked before a graph is compiled; `inputs` are its real ones."""
+def situation(
+    device: torch.device, inputs: Sequence[Any], captured: CapturedGraph | None, whole_step: bool = True
+) -> Situation:
+    """To be asked before a graph is compiled; `inputs` are its real ones.
+
+    Without `whole_step` nothing but the graph and its inputs counts.
+    """
     ledger = ledger_of(device)
     optimizers = ledger.optimizers
     optimizers.find()
@@ -73,6 +78,8 @@ def situation(device: torch.device, inputs: Sequence[Any], captured: CapturedGra
     alone = ledger.calls_in_flight == 0 and not any(_comes_from_another_graph(value) for value in inputs)
     has_loss = captured is not None and captured.returns_loss
     own = sum(storage_bytes((t for t in inputs if isinstance(t, torch.Tensor)), device).values())
+    if not whole_step:
+        return Situation(ledger, own, 0, holds_step=True, calls=1, loss_bytes=0)
     entry_bytes = ledger.counter.now()
     return Situation(
         ledger=ledger,
@@ -96,12 +103,13 @@ def compile_in_step(
     on_infeasible: str,
     lower: Lower,
     captured: CapturedGraph | None,
+    whole_step: bool = True,
 ) -> tuple[Compiled, Partitioner]:
     """The function that Dynamo is to call for this graph, and the partitioner that has its decisions.
 
     Without a captured graph it is planned as the whole step, and never again.
     """
-    around = situation(device, inputs, captured)
+    around = situation(device, inputs, captured, whole_step)
     with around.ledger.paused():
         if captured is None:
             partitioner = around.alone(request, on_infeasible)

@@ -38,22 +38,11 @@ class Convolutions(nn.Module):
         return F.relu(self.norm(self.two(F.relu(self.one(x))))).square().mean()
 
 
-class Broken(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.one, self.two = Layers(), nn.Linear(64, 64)
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = F.gelu(self.two(x))
-        torch._dynamo.graph_break()
-        return self.one(y)
-
-
+# Of one graph each. Several graphs are planned together, by `analyze` at once and in training after the first step.
 MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "layers": (Layers, (512, 64)),
     "dropout": (lambda: Layers(dropout=0.1), (512, 64)),
     "convolutions": (Convolutions, (8, 3, 16, 16)),
-    "graph break": (Broken, (512, 64)),
 }
 
 
