@@ -13,7 +13,7 @@ os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp(prefix="autockpt_tests_")
 # Nor because of how this machine was calibrated, or what was timed on it.
 os.environ["AUTOCKPT_CACHE_DIR"] = tempfile.mkdtemp(prefix="autockpt_tests_")
-# Most tests are about one graph: what other tests of the process hold is not theirs. tests/compiler/step is about steps.
+# Most tests are about one graph: what other tests hold is not theirs. tests/compiler/step is about steps.
 os.environ["AUTOCKPT_SCOPE"] = "graph"
 
 import pytest
