@@ -85,8 +85,7 @@ def test_a_budget_below_the_minimum_peak_names_it_what_fills_it_and_the_ways_out
         assert word in text
     assert caught.value.budget_bytes == 64 * 1024 < caught.value.min_peak_bytes
     torch._dynamo.reset()
-    # What is live outside of the graph may grow a little in between.
-    gradients(model, compiled(model, memory_budget=caught.value.min_peak_bytes + 2**16), x)
+    gradients(model, compiled(model, memory_budget=caught.value.min_peak_bytes), x)
     assert autockpt.decisions()[-1].peak_bytes <= caught.value.min_peak_bytes
 
 
