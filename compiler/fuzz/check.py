@@ -64,7 +64,9 @@ def check(program: Program, lower: str, budgets: Sequence[float] = BUDGETS) -> l
         return []
     compiled: list[_Compiled] = []
     for budget in budgets:
-        compiled.append(_compile(program, lower, budget, _in_bytes(budget, compiled), reference))
+        # Of Inductor's code only a fraction is known to fit: a dry run may need more than the lowest forecast.
+        as_given = budget if lower == "inductor" else _in_bytes(budget, compiled)
+        compiled.append(_compile(program, lower, budget, as_given, reference))
     return list(_with_peaks(compiled))
 
 

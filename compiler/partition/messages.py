@@ -73,7 +73,7 @@ def infeasible(decision: Decision, outside_bytes: int = 0) -> str:
     """
     forecast = decision.forecast
     shown = dict.fromkeys(_ALWAYS_NAMED, 0) | forecast.filled_by()
-    min_peak_bytes = (decision.compiled_bytes or forecast.peak_bytes) + outside_bytes
+    min_peak_bytes = decision.needed_bytes + outside_bytes
     filled = ", ".join(f"{content.value} {format_size(size)}" for content, size in shown.items())
     filled += f", and outside of the graph {format_size(outside_bytes)}" if outside_bytes else ""
     budget_bytes = decision.budget_bytes + outside_bytes

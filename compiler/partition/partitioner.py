@@ -102,7 +102,7 @@ class Partitioner:
             return
         if self.request.plan is None:
             message, then = infeasible(decision, self.outside_bytes), "running at the minimum peak"
-            min_peak_bytes = decision.compiled_bytes or decision.candidate.peak_bytes
+            min_peak_bytes = decision.needed_bytes
         else:
             message, then = over_budget(decision), "running it all the same"
             min_peak_bytes = decision.min_peak_bytes

@@ -78,6 +78,12 @@ class Decision:
         """The peak of this plan's generated code; None without a dry run of it."""
         return next((run.compiled_bytes for run in self.dry_runs if run.candidate is self.candidate), None)
 
+    @property
+    def needed_bytes(self) -> int:
+        """The budget that this plan needs: by its dry run, margin included, or by its forecast."""
+        runs = (run.needed_bytes for run in self.dry_runs if run.candidate is self.candidate)
+        return next(runs, self.candidate.peak_bytes)
+
     def with_candidate(self, candidate: Candidate, budget_bytes: int, dry_runs: tuple[CompiledPeak, ...]) -> Decision:
         """The same problem decided for another candidate, of which dry runs say whether it fits."""
         verify(self.problem, candidate.plan)

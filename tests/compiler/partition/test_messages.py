@@ -10,7 +10,7 @@ from graphs import chain, problem, schedule
 from autockpt.partition.breakdown import breakdown
 from autockpt.partition.messages import infeasible, one_line, tensor_table, unused_reason
 from autockpt.passes.graph.order import traced_order
-from autockpt.passes.planners.decide import Decision
+from autockpt.passes.planners.decide import CompiledPeak, Decision
 from autockpt.passes.planners.frontier import Frontier
 from autockpt.passes.problem.plan import Outcome
 from autockpt.units import format_size
@@ -57,3 +57,12 @@ def test_an_unused_budget_has_a_reason_or_is_unexplained() -> None:
 
 def test_infeasible(golden: Callable[[str], None]) -> None:
     golden(infeasible(replace(decision(), outcome=Outcome.OVER_BUDGET, budget_bytes=1024)))
+
+
+def test_a_refused_budget_is_below_the_minimum_peak_that_the_message_names() -> None:
+    """The generated code alone was below the budget, but not with the margin for what a dry run does not count."""
+    made = decision()
+    run = CompiledPeak(made.candidate, 100_000)
+    made = replace(made, outcome=Outcome.OVER_BUDGET, budget_bytes=110_000, dry_runs=(run,))
+    assert made.needed_bytes == run.needed_bytes > made.budget_bytes > run.compiled_bytes
+    assert f"({run.needed_bytes} bytes)" in infeasible(made)
