@@ -1,6 +1,7 @@
 """The U-Net of Stable Diffusion XL as `diffusers` writes it, in bfloat16: 2.6 billion parameters.
 
-Configuration: stabilityai/stable-diffusion-xl-base-1.0, `unet/config.json` on huggingface.co. Nothing is downloaded.
+Configuration: stabilityai/stable-diffusion-xl-base-1.0, `unet/config.json` on huggingface.co. Needs
+`pip install diffusers`, which is in no extra of autockpt; nothing else is downloaded.
 """
 
 from __future__ import annotations
