@@ -44,7 +44,7 @@ def test_every_promise_holds_on_a_random_program_by_inductor(seed: int) -> None:
 
 
 def with_dropout() -> Any:
-    return generate(2, operations=(10, 10), kinds=frozenset({"dropout", "linear", "function"}))
+    return generate(4, operations=(10, 10), kinds=frozenset({"dropout", "linear", "function"}))
 
 
 def test_a_mask_that_is_drawn_again_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
