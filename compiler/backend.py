@@ -21,7 +21,7 @@ from autockpt.machine import cache_folder, find_profile, with_tf32
 from autockpt.options import Options
 from autockpt.partition import Request, free_with
 from autockpt.passes.problem import CHECKED_MARGIN, UNCHECKED_MARGIN, Lowering, Setup
-from autockpt.step import compile_in_step
+from autockpt.step import compile_alone, compile_in_step
 from autockpt.vouch import allowed_operators
 
 Compiled = Callable[..., Any]
@@ -72,13 +72,15 @@ class Backend:
 
 def compile_graph(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Options) -> Compiled:
     device = _device_of(example_inputs)
-    # A plan or a planner that the user chose is for this graph, whatever the rest of the step is.
-    whole_step = options.scope == "step"
-    captured = CapturedGraph.of(gm) if whole_step and options.plan is None and options.planner == "auto" else None
     request, lower = _request(device, options), partial(_lower, options)
-    compiled, partitioner = compile_in_step(
-        gm, example_inputs, device, request, options.on_infeasible, lower, captured, whole_step
-    )
+    if options.scope == "graph":
+        compiled, partitioner = compile_alone(gm, example_inputs, request, options.on_infeasible, lower)
+    else:
+        # A plan or a planner that the user chose is for this graph, whatever the rest of the step is.
+        captured = CapturedGraph.of(gm) if options.plan is None and options.planner == "auto" else None
+        compiled, partitioner = compile_in_step(
+            gm, example_inputs, device, request, options.on_infeasible, lower, captured
+        )
     # Dynamo unwraps what a backend returns and holds the innermost function.
     free_with(innermost_fn(compiled), partitioner.recorded)
     return compiled

@@ -64,13 +64,8 @@ class Situation:
         )
 
 
-def situation(
-    device: torch.device, inputs: Sequence[Any], captured: CapturedGraph | None, whole_step: bool = True
-) -> Situation:
-    """To be asked before a graph is compiled; `inputs` are its real ones.
-
-    Without `whole_step` nothing but the graph and its inputs counts.
-    """
+def situation(device: torch.device, inputs: Sequence[Any], captured: CapturedGraph | None) -> Situation:
+    """To be asked before a graph is compiled; `inputs` are its real ones."""
     ledger = ledger_of(device)
     optimizers = ledger.optimizers
     optimizers.find()
@@ -78,8 +73,6 @@ def situation(
     alone = ledger.calls_in_flight == 0 and not any(_comes_from_another_graph(value) for value in inputs)
     has_loss = captured is not None and captured.returns_loss
     own = sum(storage_bytes((t for t in inputs if isinstance(t, torch.Tensor)), device).values())
-    if not whole_step:
-        return Situation(ledger, own, 0, holds_step=True, calls=1, loss_bytes=0)
     entry_bytes = ledger.counter.now()
     return Situation(
         ledger=ledger,
@@ -95,6 +88,13 @@ def _comes_from_another_graph(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.requires_grad and not value.is_leaf
 
 
+def compile_alone(
+    gm: Any, inputs: Sequence[Any], request: Request, on_infeasible: str, lower: Lower
+) -> tuple[Compiled, Partitioner]:
+    """As `compile_in_step`, but nothing counts except the graph and its inputs."""
+    return _lowered(gm, inputs, Partitioner(request, on_infeasible, select=choose_by_size), lower)
+
+
 def compile_in_step(
     gm: Any,
     inputs: Sequence[Any],
@@ -103,19 +103,15 @@ def compile_in_step(
     on_infeasible: str,
     lower: Lower,
     captured: CapturedGraph | None,
-    whole_step: bool = True,
 ) -> tuple[Compiled, Partitioner]:
     """The function that Dynamo is to call for this graph, and the partitioner that has its decisions.
 
     Without a captured graph it is planned as the whole step, and never again.
     """
-    around = situation(device, inputs, captured, whole_step)
+    around = situation(device, inputs, captured)
     with around.ledger.paused():
         if captured is None:
-            partitioner = around.alone(request, on_infeasible)
-            compiled = lower(gm, inputs, partitioner, partitioner.key)
-            partitioner.guard()
-            return compiled, partitioner
+            return _lowered(gm, inputs, around.alone(request, on_infeasible), lower)
         budget_bytes, holds_step = around.budget_bytes(request), around.holds_step
         graph = StepGraph(captured, lower, request, on_infeasible, budget_bytes, holds_step)
         if holds_step:
@@ -123,13 +119,18 @@ def compile_in_step(
         else:
             select = graph.lean(around.calls, around.outside_bytes)
             partitioner = Partitioner(request, on_infeasible, select=select, outside_bytes=around.outside_bytes)
-        compiled = lower(gm, inputs, partitioner, partitioner.key)
-        partitioner.guard()
+        compiled, _ = _lowered(gm, inputs, partitioner, lower)
         if not partitioner.recorded:
             # It has no backward, or could not be planned; what it holds is live outside of the others.
             return compiled, partitioner
         graph.add_first(compiled, partitioner.recorded[0])
         return _dispatcher(graph, around.ledger), partitioner
+
+
+def _lowered(gm: Any, inputs: Sequence[Any], partitioner: Partitioner, lower: Lower) -> tuple[Compiled, Partitioner]:
+    compiled = lower(gm, inputs, partitioner, partitioner.key)
+    partitioner.guard()
+    return compiled, partitioner
 
 
 def _dispatcher(graph: StepGraph, ledger: Ledger) -> Callable[..., Any]:
