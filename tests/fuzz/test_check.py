@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,6 +74,8 @@ def test_a_fallback_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_process_that_dies_is_the_result_of_its_seed_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("autockpt.fuzz.workers._work", _dies_at_seed_one)
+    # The subprocess imports this file by its name, which needs the project's folder on the path.
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
     found = dict(check_seeds([0, 1, 2], "eager"))
     assert {seed: [trial.failure for trial in trials] for seed, trials in found.items()} == {0: [], 1: ["crash"], 2: []}
     assert "exit code 7" in found[1][0].message
