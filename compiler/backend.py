@@ -91,9 +91,12 @@ def _lower(options: Options, gm: fx.GraphModule, example_inputs: Sequence[Any], 
     inner = InnerCompile(frozenset(options.inductor_patches()))
     partition_fn = PartitionFn(partition, key, gm, len(example_inputs), inner)
     if options.lower == "eager":
-        return _lower_eager(gm, example_inputs, partition_fn)
-    patches = {**precision_patches(gm), **options.inductor_patches(), "custom_partitioner_fn": partition_fn}
-    return _lower_inductor(gm, example_inputs, inner, patches)
+        compiled = _lower_eager(gm, example_inputs, partition_fn)
+    else:
+        patches = {**precision_patches(gm), **options.inductor_patches(), "custom_partitioner_fn": partition_fn}
+        compiled = _lower_inductor(gm, example_inputs, inner, patches)
+    # Dynamo switches itself off around what a backend returns. Once more around each variant would cost time.
+    return innermost_fn(compiled)
 
 
 def _lower_inductor(

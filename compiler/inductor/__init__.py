@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from autockpt.inductor.inductor_calls import ENABLE_VARIABLE, forget_compiled_code, replace_inductor_calls
     from autockpt.inductor.joint import JointModule
     from autockpt.inductor.real_arguments import NotRunnable, RunnableCall
-    from autockpt.inductor.runtime.autograd_node import backward_keeps_graph, find_call_node, mark_call_node
+    from autockpt.inductor.runtime.autograd_node import backward_keeps_graph, find_call_node, observe_backward
     from autockpt.inductor.runtime.captured import CapturedGraph, NotCompiledAgain
     from autockpt.inductor.scheduler import InnerCompile, plain_inductor, precision_patches
     from autockpt.inductor.torch_api import (
@@ -81,7 +81,7 @@ __all__ = [
     "inductor_modes",
     "inductor_options",
     "interpret",
-    "mark_call_node",
+    "observe_backward",
     "plain_inductor",
     "precision_patches",
     "recompile_limit",
@@ -106,7 +106,7 @@ _NAMES = {
     "inductor_calls": "ENABLE_VARIABLE forget_compiled_code replace_inductor_calls",
     "joint": "JointModule",
     "real_arguments": "NotRunnable RunnableCall",
-    "runtime.autograd_node": "backward_keeps_graph find_call_node mark_call_node",
+    "runtime.autograd_node": "backward_keeps_graph find_call_node observe_backward",
     "runtime.captured": "CapturedGraph NotCompiledAgain",
     "scheduler": "InnerCompile plain_inductor precision_patches",
     "torch_api": (

@@ -13,7 +13,7 @@ from autockpt.machine.profiles import (
     shipped_profile,
     with_tf32,
 )
-from autockpt.machine.storages import live_tensors, storage_bytes, storage_of
+from autockpt.machine.storages import live_tensors, storage_bytes, storage_of, storages_of
 
 __all__ = [
     "CACHE_VARIABLE",
@@ -35,6 +35,7 @@ __all__ = [
     "shipped_profile",
     "storage_bytes",
     "storage_of",
+    "storages_of",
     "time_graph",
     "total_bytes",
     "with_tf32",

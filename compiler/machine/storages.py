@@ -26,7 +26,12 @@ def storage_of(tensor: torch.Tensor, device: torch.device) -> torch.UntypedStora
     return storage if storage.device == device and storage.data_ptr() else None
 
 
-def storage_bytes(tensors: Iterable[torch.Tensor], device: torch.device) -> dict[int, int]:
-    """Bytes by storage; the key identifies it as long as it lives."""
-    storages = (storage_of(tensor, device) for tensor in tensors)
-    return {storage._cdata: storage.nbytes() for storage in storages if storage is not None}
+def storages_of(values: Iterable[object], device: torch.device) -> list[torch.UntypedStorage]:
+    """Of the tensors among these that have memory on this device."""
+    storages = (storage_of(value, device) for value in values if isinstance(value, torch.Tensor))
+    return [storage for storage in storages if storage is not None]
+
+
+def storage_bytes(values: Iterable[object], device: torch.device) -> dict[int, int]:
+    """Bytes by storage, of the tensors among these; the key identifies a storage as long as it lives."""
+    return {storage._cdata: storage.nbytes() for storage in storages_of(values, device)}

@@ -4,8 +4,8 @@
 Imports `partition`, `inductor`, `machine`.
 """
 
+from autockpt.step.calls.ledger import Ledger, ledger_of
 from autockpt.step.decision import CallDecision, StepDecision, step_decision
 from autockpt.step.entry import compile_alone, compile_in_step
-from autockpt.step.ledger import Ledger, ledger_of
 
 __all__ = ["CallDecision", "Ledger", "StepDecision", "compile_alone", "compile_in_step", "ledger_of", "step_decision"]

@@ -11,8 +11,8 @@ import torch
 
 from autockpt.passes.problem import Outcome
 from autockpt.passes.step import StepPlan
-from autockpt.step.graph import Variant
 from autockpt.step.observed import EAGER, Observed
+from autockpt.step.variant import Variant
 from autockpt.units import format_size
 
 log = logging.getLogger("autockpt")

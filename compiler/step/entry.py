@@ -14,9 +14,10 @@ from autockpt.inductor import CapturedGraph, JointModule
 from autockpt.machine import storage_bytes
 from autockpt.partition import Choice, Partitioner, Request, choose_by_size
 from autockpt.passes.problem import Budget, Outcome
-from autockpt.step.graph import Compiled, Lower, StepGraph
-from autockpt.step.ledger import Ledger, ledger_of
+from autockpt.step.calls.ledger import Ledger, ledger_of
+from autockpt.step.graph import Lower, StepGraph
 from autockpt.step.outside import model_share
+from autockpt.step.variant import Compiled
 
 _NEARLY_ALL = 0.9
 """Share of a model's parameters from which a graph counts as the whole model."""
@@ -73,7 +74,7 @@ def situation(device: torch.device, inputs: Sequence[Any], captured: CapturedGra
     alone = ledger.calls_in_flight == 0 and not any(_comes_from_another_graph(value) for value in inputs)
     has_loss = captured is not None and captured.returns_loss
     own = sum(storage_bytes((t for t in inputs if isinstance(t, torch.Tensor)), device).values())
-    entry_bytes = ledger.counter.now()
+    entry_bytes = ledger.recorder.counter.now()
     return Situation(
         ledger=ledger,
         entry_bytes=entry_bytes,
@@ -109,7 +110,7 @@ def compile_in_step(
     Without a captured graph it is planned as the whole step, and never again.
     """
     around = situation(device, inputs, captured)
-    with around.ledger.paused():
+    with around.ledger.recorder.paused():
         if captured is None:
             return _lowered(gm, inputs, around.alone(request, on_infeasible), lower)
         budget_bytes, holds_step = around.budget_bytes(request), around.holds_step
@@ -144,8 +145,8 @@ def _dispatcher(graph: StepGraph, ledger: Ledger) -> Callable[..., Any]:
             return graph.first.compiled(*args)
         try:
             outputs = call.variant.compiled(*args)
-        except BaseException:
-            ledger.abandon(call, spoiled=True)
+        except BaseException as error:
+            ledger.fail(call, error)
             raise
         ledger.end_forward(call, outputs)
         return outputs

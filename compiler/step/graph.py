@@ -9,28 +9,19 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
-from autockpt.inductor import CapturedGraph, DryRun, JointModule, Modules, NotCompiledAgain
+from autockpt.inductor import CapturedGraph, JointModule, Modules, NotCompiledAgain
 from autockpt.partition import Choice, GraphDecision, Partitioner, Request, choose, torch_candidate
 from autockpt.passes.forecast import TORCH_PARTITION, Candidate
 from autockpt.passes.planners import Decision
 from autockpt.passes.problem import Budget, Lowering
-from autockpt.passes.step import PlanOption, PlanTable, option_of, plan_table
+from autockpt.passes.step import PlanOption, PlanTable, plan_table
+from autockpt.step.variant import Compiled, Variant, compiled_option
 
 log = logging.getLogger("autockpt")
-Compiled = Callable[..., Any]
 Lower = Callable[[Any, Sequence[Any], Callable[[JointModule], Modules], str], Compiled]
 """Compiles a graph of Dynamo, given its inputs, a partitioner and the partitioner's key."""
 _NUMBERS = count(1)
 _WHATEVER_IT_NEEDS = Budget(fraction=1.0)
-
-
-@dataclass(eq=False)
-class Variant:
-    """A compiled function of a graph, and what its plan holds and needs in a step."""
-
-    option: PlanOption
-    compiled: Compiled
-    made: GraphDecision
 
 
 class _Visited(Exception):
@@ -111,7 +102,8 @@ class StepGraph:
                 assert option.candidate is not None
                 is_torch_own = option.candidate.method == TORCH_PARTITION
                 modules = joint.torch_own.modules if is_torch_own else joint.modules(option.candidate.plan)
-                self.compiled_options[number] = _compiled(option, joint.graph.graph_input_bytes, joint.dry_run(modules))
+                found = joint.dry_run(modules)
+                self.compiled_options[number] = compiled_option(option, joint.graph.graph_input_bytes, found)
 
         self.visit(run)
         return True
@@ -167,7 +159,7 @@ class StepGraph:
         if not partitioner.recorded:
             raise NotCompiledAgain("its plan could not be written a second time")
         made = partitioner.recorded[0]
-        self.variants.append(Variant(option or chosen_option(made), compiled, made))
+        self.variants.append(Variant.of(compiled, made) if option is None else Variant(option, compiled, made))
         return self.variants[-1]
 
     def put_first(self, variant: Variant) -> None:
@@ -178,7 +170,7 @@ class StepGraph:
 
     def add_first(self, compiled: Compiled, made: GraphDecision) -> None:
         """What Dynamo had compiled."""
-        self.variants.insert(0, Variant(chosen_option(made), compiled, made))
+        self.variants.insert(0, Variant.of(compiled, made))
 
     def _unlimited(self, request: Request) -> Request:
         return replace(request, setup=replace(request.setup, budget=_WHATEVER_IT_NEEDS))
@@ -199,23 +191,3 @@ def _table(joint: JointModule, decision: Decision) -> PlanTable:
         except Exception as error:
             log.debug("torch's own partition is no option: %s: %s", type(error).__name__, error)
     return plan_table(decision.frontier, others)
-
-
-def chosen_option(made: GraphDecision) -> PlanOption:
-    """What the plan of a decision holds and needs, as its dry run says where there was one."""
-    decision = made.decision
-    option = option_of(decision.problem, decision.candidate)
-    return option if made.dry_run is None else _compiled(option, decision.problem.graph.graph_input_bytes, made.dry_run)
-
-
-def _compiled(option: PlanOption, graph_input_bytes: int, run: DryRun) -> PlanOption:
-    """The option with the figures of its generated code."""
-    assert option.candidate is not None
-    # A dry run counts all outputs until its end; in a step, those that are not saved are outside bytes.
-    unsaved_outputs = option.candidate.backward_bytes - graph_input_bytes - option.backward_bytes
-    return replace(
-        option,
-        saved_bytes=max(run.saved_bytes - unsaved_outputs - option.saved_output_bytes, 0),
-        forward_bytes=run.forward_bytes,
-        backward_bytes=run.backward_bytes - unsaved_outputs,
-    )

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from autockpt.passes.step import PlanOption, PlanTable, StepCall
+from autockpt.step.calls.phase import PassRecord, Phase, Signature
 from autockpt.step.graph import StepGraph
-from autockpt.step.phase import PassRecord, Phase, Signature
 
 EAGER = "between calls"
 """The name under which the step problem has moments at which no compiled graph runs."""

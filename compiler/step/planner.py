@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 
 from autockpt.errors import BudgetError
 from autockpt.passes.problem import Budget, Outcome
+from autockpt.step.calls.phase import Key, Phase, Signature
 from autockpt.step.decision import StepDecision, infeasible_step, record_step
-from autockpt.step.graph import StepGraph, Variant
+from autockpt.step.graph import StepGraph
 from autockpt.step.observed import Observed
 from autockpt.step.outside import live_kinds
-from autockpt.step.phase import Key, Phase, Signature
 from autockpt.step.solving import UNCOUNTED_BYTES, StepSolver, budget_of
+from autockpt.step.variant import Variant
 from autockpt.units import format_size
 
 if TYPE_CHECKING:
-    from autockpt.step.ledger import Ledger
+    from autockpt.step.calls.ledger import Ledger
 
 log = logging.getLogger("autockpt")
 _MOST_PHASES = 32
@@ -50,7 +51,7 @@ class StepPlanner:
         if not (graph.holds_step and beside_others):
             return graph.first
         # It was planned to run alone, and does not.
-        with self._ledger.paused():
+        with self._ledger.recorder.paused():
             options = graph.ensure_table().options
             return graph.variant(
                 min(options, key=lambda option: (option.pass_bytes + option.held_bytes, option.seconds))
@@ -78,6 +79,16 @@ class StepPlanner:
         else:
             self._pending.add(phase.signature)
 
+    def after_known_phase(self, phase: Phase, signature: Signature) -> None:
+        """A planned phase ended; nothing of it was recorded but its peak."""
+        observed = self._observed.get(signature)
+        if observed is None:
+            return
+        observed.ran(phase)
+        budget_bytes = budget_of(observed.graphs)
+        if budget_bytes is not None and phase.peak_bytes > budget_bytes:
+            self._correct(observed, phase.peak_bytes - budget_bytes)
+
     def _add(self, phase: Phase) -> Observed:
         if len(self._observed) >= _MOST_PHASES:
             rarest = min(self._observed.values(), key=lambda one: one.seen)
@@ -101,7 +112,7 @@ class StepPlanner:
         over = key in self._limits and entry_bytes > self._limits[key]
         if not over and not (self._pending and self._is_ready(key)):
             return
-        with self._ledger.paused():
+        with self._ledger.recorder.paused():
             alike = [one for one in self._observed.values() if one.signature[0] == key]
             for one in alike:
                 one.begins_at(entry_bytes, self._ledger.optimizers.existing_bytes)

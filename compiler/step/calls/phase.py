@@ -1,0 +1,77 @@
+"""What the ledger writes down: passes of calls, and phases.
+
+A phase lasts from a forward that starts with no call in flight until no call is in flight again. Only calls of one
+phase are in flight together, so a training step is planned phase by phase: one model with its loss is one phase, a step
+of four accumulated micro-batches is the same phase four times, a GAN has two.
+
+A phase that is not planned yet is recorded, pass by pass. Of a planned one only its peak is measured, because the
+ledger is asked at every call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from autockpt.step.graph import StepGraph
+from autockpt.step.variant import Variant
+
+Key = tuple[Any, ...]
+"""Of a pass within its phase: (graph, dynamic sizes) of a forward, (call,) of a backward."""
+Signature = tuple[Key, ...]
+"""All passes of a phase."""
+
+
+@dataclass(slots=True)
+class PassRecord:
+    """One forward or backward as it was observed. Bytes are all that was live on the device."""
+
+    call: int
+    """Its position among the calls of the phase."""
+    in_backward: bool
+    in_flight: tuple[int, ...]
+    """The other calls in flight."""
+    entry_bytes: int
+    gap_bytes: int
+    """The highest between the pass before and this one."""
+    peak_bytes: int = 0
+    tangent_bytes: int = 0
+    """Gradients of its outputs that a backward is given."""
+    outputs_alive: bool = False
+    """At the start of a backward: somebody holds the outputs of its forward."""
+
+
+class RecordedCall(NamedTuple):
+    """A call in a recorded phase."""
+
+    graph: StepGraph
+    variant: Variant
+
+
+@dataclass(slots=True, eq=False)
+class Phase:
+    entry_bytes: int
+    optimizer_bytes: int
+    """State that existed when it began."""
+    optimizer_steps: int
+    is_recorded: bool
+    """Whether the lists below are filled."""
+    keys: list[Key] = field(default_factory=list)
+    calls: list[RecordedCall] = field(default_factory=list)
+    passes: list[PassRecord] = field(default_factory=list)
+    call_count: int = 0
+    has_backward: bool = False
+    spoiled: bool = False
+    """It cannot be planned: an exception ended it, or it has no end."""
+    measured_bytes: int = 0
+    """The peak of a phase that is not recorded."""
+
+    @property
+    def signature(self) -> Signature:
+        return tuple(self.keys)
+
+    @property
+    def peak_bytes(self) -> int:
+        """The highest from the start of the first pass to the end of the last."""
+        passes = max((one.peak_bytes for one in self.passes), default=self.measured_bytes)
+        return max(passes, max((one.gap_bytes for one in self.passes[1:]), default=0))
