@@ -36,6 +36,7 @@ from autockpt.inductor import (
 )
 from autockpt.machine import cache_folder
 from autockpt.partition import Request
+from autockpt.passes.problem import gc_paused
 from autockpt.plans import PlanFile
 
 
@@ -77,6 +78,8 @@ def analyze(
 def run_request(request: AnalysisRequest) -> Analysis:
     """Build the step, trace it, plan its graphs, and make the report."""
     with ExitStack() as scope:
+        # Tracing makes millions of objects that live as long as the graph: scanning them for cycles finds next to none.
+        scope.enter_context(gc_paused())
         device = scope.enter_context(fake_cuda_device(request.profile, cache_folder()))
         approximations = list(device.approximations)
         if trouble := _fake_triton(request, device, scope):

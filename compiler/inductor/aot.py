@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,7 +18,27 @@ from torch.fx.experimental.proxy_tensor import is_sym_node
 from torch.utils import _pytree as pytree
 from torch.utils._ordered_set import OrderedSet
 
+from autockpt.inductor.patches import saved_value_choice
+
 Modules = tuple[fx.GraphModule, fx.GraphModule]
+TORCH_DEFAULTS = {
+    # Whatever the user set: torch's default choice, made on this rank alone, with no random operator recomputed.
+    "activation_memory_budget": 1.0,
+    "aggressive_recomputation": False,
+    "_sync_decision_cross_ranks": False,
+}
+
+
+@dataclass(frozen=True)
+class TorchPartition:
+    """What torch's own partitioner makes of a joint graph."""
+
+    modules: Modules
+    saved: frozenset[str]
+    seconds: float
+    """From the joint module to the two modules."""
+    planning_seconds: float
+    """Of these, to choose what is saved; the rest cleans up the graph and writes the modules."""
 
 
 def torch_partition(joint: fx.GraphModule, inputs: Sequence[Any], **kwargs: Any) -> Modules:
@@ -36,6 +58,35 @@ def saved_by(joint: fx.GraphModule, modules: Modules) -> frozenset[str]:
     """Values of the joint graph that these modules pass from forward to backward, without graph inputs."""
     made = {node.name for node in joint.graph.nodes if node.op == "call_function"}
     return frozenset(made & {node.name for node in modules[1].graph.find_nodes(op="placeholder")})
+
+
+def timed_torch_partition(
+    joint: fx.GraphModule, arguments: Mapping[str, Any], settings: Mapping[str, Any]
+) -> TorchPartition:
+    """torch's partition of a copy under these settings of `torch._functorch.config`."""
+    copy = copy_joint(joint)
+    watch = _Stopwatch(partitioners.choose_saved_values_set)
+    started = time.perf_counter()
+    with functorch_config.patch(dict(settings)), saved_value_choice(watch):
+        modules = torch_partition(copy, (), **arguments)
+    seconds = time.perf_counter() - started
+    return TorchPartition(modules, saved_by(joint, modules), seconds, watch.seconds)
+
+
+def torch_default_saved(joint: fx.GraphModule, arguments: Mapping[str, Any]) -> frozenset[str]:
+    """The values of the joint graph that torch's default partition saves, without graph inputs. Nothing is written."""
+    choose = partitioners.choose_saved_values_set
+
+    def stop(*choice: Any, **named: Any) -> None:
+        raise _Chosen(frozenset(node.name for node in choose(*choice, **named)))
+
+    try:
+        with functorch_config.patch(TORCH_DEFAULTS), saved_value_choice(stop):
+            modules = torch_partition(copy_joint(joint), (), **arguments)
+    except _Chosen as chosen:
+        return chosen.names & {node.name for node in joint.graph.nodes if node.op == "call_function"}
+    # A backward that needs nothing of the forward leaves nothing to choose.
+    return saved_by(joint, modules)
 
 
 def tidy(joint: fx.GraphModule) -> None:
@@ -104,3 +155,26 @@ def trace_artifact(name: str, payload: Callable[[], str]) -> None:
     _logging.trace_structured(  # type: ignore[attr-defined]  # not re-exported in the stubs
         "artifact", metadata_fn=lambda: {"name": name, "encoding": "json"}, payload_fn=payload
     )
+
+
+class _Chosen(Exception):
+    """torch has chosen what to save; nothing that follows is needed."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        super().__init__()
+        self.names = names
+
+
+@dataclass
+class _Stopwatch:
+    """A function that adds up the seconds of its calls."""
+
+    function: Any
+    seconds: float = 0.0
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        started = time.perf_counter()
+        try:
+            return self.function(*arguments, **named)
+        finally:
+            self.seconds += time.perf_counter() - started

@@ -108,6 +108,7 @@ def trace(step: FakeStep, visit: Visit, accumulate: int = 1) -> TracedStep:
         "automatic_dynamic_shapes": False,
         "recompile_limit": _UNLIMITED,
         "accumulated_recompile_limit": _UNLIMITED,
+        "run_gc_after_compile": False,
     }
     backend = _TracingBackend(visit)
     with step.mode, torch._dynamo.config.patch(alone), compiled_by(backend, step.parts):
@@ -161,6 +162,8 @@ class _TracingBackend:
 
         patches = {
             **precision_patches(gm),
+            # No kernel is compiled: without this, a graph for a GPU starts Inductor's pool of compile workers.
+            "compile_threads": 1,
             "custom_partitioner_fn": PartitionFn(partition, "autockpt offline", gm, len(inputs)),
         }
         paused = self.observer.paused() if self.observer else nullcontext()

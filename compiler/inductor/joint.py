@@ -6,30 +6,29 @@ for a pair of modules would allocate. It never touches fx or torch's private par
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import torch._functorch.config as functorch_config
 from torch import fx
-from torch._functorch import partitioners
 from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
 
 from autockpt.inductor.aot import (
+    TORCH_DEFAULTS,
     Modules,
+    TorchPartition,
     copy_joint,
     extract,
     finish,
     mutated_inputs,
     mutations_returned,
-    saved_by,
     tidy,
+    timed_torch_partition,
+    torch_default_saved,
     torch_partition,
 )
 from autockpt.inductor.dry_run import DryRun, LoweredStep, lower_for_dry_run
-from autockpt.inductor.patches import saved_value_choice
 from autockpt.inductor.real_arguments import RunnableCall, runnable_calls
 from autockpt.inductor.scheduler import InnerCompile, mark_planned, mark_torch_own
 from autockpt.passes.fx import Check, Shapes, read, reorder, take_views_from_operands, unroll, verify_modules
@@ -37,25 +36,7 @@ from autockpt.passes.graph import JointGraph, Role, all_sizes, at_hints, at_size
 from autockpt.passes.problem import Plan
 from autockpt.passes.sizes import Sizes
 
-_TORCH_DEFAULTS = {
-    # Whatever the user set: torch's default choice, made on this rank alone, with no random operator recomputed.
-    "activation_memory_budget": 1.0,
-    "aggressive_recomputation": False,
-    "_sync_decision_cross_ranks": False,
-}
 _COPIED_META = ("val", "tensor_meta", "stack_trace", "nn_module_stack")
-
-
-@dataclass(frozen=True)
-class TorchPartition:
-    """What torch's own partitioner makes of a joint graph."""
-
-    modules: Modules
-    saved: frozenset[str]
-    seconds: float
-    """From the joint module to the two modules."""
-    planning_seconds: float
-    """Of these, to choose what is saved; the rest cleans up the graph and writes the modules."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,9 +160,16 @@ class JointModule:
         return self._lowered[id(modules)][1].dry_run(self.all_sizes(sizes or self.graph_sizes) or None)
 
     @cached_property
+    def torch_saved(self) -> frozenset[str]:
+        """What torch's default partition saves, without the modules, which take several times as long to write."""
+        if "torch_own" in vars(self):
+            return self.torch_own.saved
+        return torch_default_saved(self._tidied, self.arguments)
+
+    @cached_property
     def torch_own(self) -> TorchPartition:
         """torch's default partition, marked so that Inductor lowers it as it would without us."""
-        found = self.torch_partition(**_TORCH_DEFAULTS)
+        found = self.torch_partition(**TORCH_DEFAULTS)
         # As ordinary modules: a lazy one and a copy of it have different keys in Inductor's cache.
         forward, backward = (fx.GraphModule(module, module.graph) for module in found.modules)
         mark_torch_own(forward, backward)
@@ -189,13 +177,7 @@ class JointModule:
 
     def torch_partition(self, **settings: Any) -> TorchPartition:
         """torch's partition under these settings of `torch._functorch.config`, timed."""
-        joint = copy_joint(self._tidied)
-        watch = _Stopwatch(partitioners.choose_saved_values_set)
-        started = time.perf_counter()
-        with functorch_config.patch(settings), saved_value_choice(watch):
-            modules = torch_partition(joint, (), **self.arguments)
-        seconds = time.perf_counter() - started
-        return TorchPartition(modules, saved_by(self._tidied, modules), seconds, watch.seconds)
+        return timed_torch_partition(self._tidied, self.arguments, settings)
 
     def fallback(self) -> Modules:
         """torch's own partition under the user's settings, of a joint graph that we could not plan."""
@@ -222,18 +204,3 @@ def split(
     saved = [node for node in joint.graph.nodes if node.name in plan.saved | compared]
     forward, backward = extract(joint, [*primals, *saved], forward_outputs, static)
     return finish(forward, reorder(backward, sequence))
-
-
-@dataclass
-class _Stopwatch:
-    """A function that adds up the seconds of its calls."""
-
-    function: Any
-    seconds: float = 0.0
-
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        started = time.perf_counter()
-        try:
-            return self.function(*arguments, **named)
-        finally:
-            self.seconds += time.perf_counter() - started

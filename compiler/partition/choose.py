@@ -167,6 +167,9 @@ class _Pipeline:
             return decision
         self._request.progress("torch's own partition")
         try:
+            if self._request.dry_run:
+                # Its modules are needed as well, so that it need not choose twice.
+                self._joint.torch_own  # noqa: B018
             candidate = torch_candidate(self._joint, decision)
             limit_bytes = decision.budget_bytes * (_FORECAST_ERROR if self._request.dry_run else 1.0)
             if candidate.peak_bytes > limit_bytes or candidate.seconds > decision.candidate.seconds:
@@ -221,7 +224,7 @@ class _Pipeline:
 def torch_candidate(joint: JointModule, decision: Decision) -> Candidate:
     """torch's own partition as a candidate: the plan of ours that saves the same values, priced with free fusion."""
     evaluator = decision.frontier.space.evaluator
-    return evaluator.saving(savable_set(decision.problem, joint.torch_own.saved), TORCH_PARTITION)
+    return evaluator.saving(savable_set(decision.problem, joint.torch_saved), TORCH_PARTITION)
 
 
 def unusable(error: Exception) -> PlanError:

@@ -85,3 +85,19 @@ def test_operations_with_several_results_are_planned(model: Callable[..., Tensor
     eager = weight.detach().clone().requires_grad_()
     model(x, eager).backward()
     torch.testing.assert_close(weight.grad, eager.grad)
+
+
+def with_dropout() -> nn.Module:
+    return nn.Sequential(nn.Linear(8 * 256, 64), nn.GELU(), nn.Dropout(0.1), nn.LayerNorm(64), nn.Linear(64, 1))
+
+
+@pytest.mark.parametrize("make", [tower, with_dropout])
+def test_what_torch_saves_is_known_without_its_modules(make: Callable[[], nn.Module]) -> None:
+    torch._dynamo.reset()
+    x = torch.randn(4, 8, 16, 16) if make is tower else torch.randn(4, 8 * 256)
+    (captured,) = capture_joints(make(), [x])
+    saved = captured.torch_saved
+    assert "torch_own" not in vars(captured)
+    assert saved
+    assert saved == captured.torch_own.saved
+    assert captured.copy().torch_saved == saved
