@@ -103,6 +103,7 @@ def run_request(request: AnalysisRequest) -> Analysis:
             parameters=sum(parameter.numel() for parameter in fake.parameters),
             parameter_bytes=parameter_bytes,
             input_bytes=input_bytes,
+            inputs=fake.input_tensors,
             gradient_bytes=held[GRADIENTS],
             optimizer=state,
             step=_plan_step(request, traced, graphs, held, state_bytes),

@@ -2,6 +2,7 @@
 
 schema, kind, autockpt, torch   2, "autockpt analysis", and the two versions
 target, settings                what was analyzed, and the factory's arguments
+inputs                          tensors that the step is called with: shape, dtype
 device                          name, memory_bytes, traced_as (device type), approximations (sentences)
 fits, outcome, verdict          true or false; "fastest", "fits" or "over_budget"; a sentence
 budget_bytes                    of the step, optimizer state included
@@ -25,6 +26,7 @@ max_batch                       batch, peak_bytes, next_bytes (peak of one more;
 estimated                       operators without a formula: name, and how their time was estimated
 held                            operators whose results are saved because nobody vouched for them: operator, calls,
                                 bytes (freed at most if released), release (what lets them be recomputed)
+resources                       of the command's process up to the report: cpu_seconds, memory_bytes; not from Python
 """
 
 from __future__ import annotations
@@ -60,6 +62,7 @@ def build_report(request: AnalysisRequest, step: PlannedStep) -> dict[str, Any]:
         "torch": torch.__version__,
         "target": request.target,
         "settings": dict(request.settings),
+        "inputs": [{"shape": list(one.shape), "dtype": str(one.dtype).removeprefix("torch.")} for one in step.inputs],
         "device": {
             "name": request.profile.name,
             "memory_bytes": request.profile.memory_bytes,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
 from autockpt.analysis.graph import GraphAnalysis
 from autockpt.analysis.optimizer_state import OptimizerState
 from autockpt.analysis.step import StepAnalysis
@@ -28,6 +30,8 @@ class PlannedStep:
     parameter_bytes: int
     """Buffers included."""
     input_bytes: int
+    inputs: tuple[torch.Tensor, ...] = ()
+    """Fake ones."""
     gradient_bytes: int = 0
     """Of all parameters that require one."""
     optimizer: OptimizerState | None = None

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 import click
 
+TYPED = "autockpt.typed"
+"""The key, in a context's `meta`, of the words after the command's name, as they were typed."""
 _NUMBER = re.compile(r"-\.?\d")
 
 
@@ -66,6 +69,7 @@ class Command(click.Command):
         # Warnings of torch's C++ code about blocks that a profiler does not know. The level is read when torch is
         # imported, which parsing a budget does.
         os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+        ctx.meta[TYPED] = shlex.join(args)
         repeated = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
         return super().parse_args(ctx, list(_one_by_one(args, repeated)))
 

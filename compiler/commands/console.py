@@ -94,8 +94,8 @@ class Children:
         for child in running:
             _stop(child)
 
-    def run(self, target: str, command: Sequence[str], progress: Progress) -> list[dict[str, Any]]:
-        """The rows that `autockpt COMMAND --json FILE -- TARGET` writes.
+    def run(self, target: str, command: Sequence[str], progress: Progress) -> Any:
+        """The JSON that `autockpt COMMAND --json FILE -- TARGET` writes.
 
         Lines of its stderr that begin with `TARGET: ` are its progress. Raises AutockptError with the exit code and the
         last line of stderr where it writes no file.
@@ -117,8 +117,7 @@ class Children:
                 self._end(child)
             if not file.exists():
                 raise AutockptError(f"did not run: {_ending(code)}: {last[-1]}")
-            rows: list[dict[str, Any]] = json.loads(file.read_text())
-        return rows
+            return json.loads(file.read_text())
 
     def _start(self, arguments: Sequence[str]) -> subprocess.Popen[str]:
         # A process group of its own: ending it also ends the compile workers that it started.

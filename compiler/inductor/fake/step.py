@@ -50,8 +50,12 @@ class FakeStep:
     @property
     def graph_input_bytes(self) -> tuple[int, int]:
         """Bytes of parameters and buffers, and bytes of inputs."""
-        inputs = [leaf for leaf in tree_leaves((self.inputs, self.named_inputs)) if isinstance(leaf, torch.Tensor)]
-        return _bytes(self.state), _bytes(inputs)
+        return _bytes(self.state), _bytes(self.input_tensors)
+
+    @property
+    def input_tensors(self) -> tuple[torch.Tensor, ...]:
+        leaves = tree_leaves((self.inputs, self.named_inputs))
+        return tuple(leaf for leaf in leaves if isinstance(leaf, torch.Tensor))
 
 
 def from_factory(factory: Factory, settings: Mapping[str, Any], device: torch.device) -> FakeStep:

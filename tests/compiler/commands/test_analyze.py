@@ -201,3 +201,31 @@ def test_the_search_for_the_largest_batch_ends_where_memory_does_not_grow(
 ) -> None:
     assert main(["analyze", f"{script}:same_for_any", "--budget", "2MiB", "--no-what-if", "--max-batch"]) == 0
     assert "memory does not grow with the batch; stopped at 1048576" in " ".join(capsys.readouterr().out.split())
+
+
+def test_several_targets_are_a_table_with_a_row_for_what_did_not_run(
+    script: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "all.txt").write_text(f"{script}:net\n{script}:raises\n")
+    table, rows = tmp_path / "table.md", tmp_path / "rows.json"
+    words = ["analyze", f"@{tmp_path / 'all.txt'}", "--budget", "1GiB", "--set", "batch=8"]
+    assert main([*words, "--markdown", str(table), "--json", str(rows)]) == 1
+    net, raises = json.loads(rows.read_text())
+    assert net["fits"]
+    assert net["inputs"] == [{"shape": [8, 32], "dtype": "float32"}]
+    assert net["resources"]["cpu_seconds"] > 0
+    assert net["resources"]["memory_bytes"] > 2**20
+    assert "batch" in raises["error"]
+    assert "It fits" in capsys.readouterr().out
+    text = table.read_text()
+    assert f"`autockpt analyze @{tmp_path / 'all.txt'} --budget 1GiB" in text
+    assert "| net | 8.35 K | 8×32 |" in text
+    assert "| raises | - |" in text
+
+
+@pytest.mark.parametrize("option", ["--html", "--plan", "--save-plan"])
+def test_files_of_one_target_are_refused_for_several(
+    script: Path, tmp_path: Path, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["analyze", f"{script}:net", f"{script}:step", option, str(tmp_path / "file")]) == 2
+    assert f"{option} is for one target; 2 targets make a table" in capsys.readouterr().err
