@@ -3,6 +3,7 @@
 from autockpt.measure.blocks import checkpoint_block, find_blocks
 from autockpt.measure.factory import check_settings, load_factory, parameters_of
 from autockpt.measure.gradients import ReferenceGradients
+from autockpt.measure.loops import StepVerdict, step_markdown, step_summary, step_table, verify_step
 from autockpt.measure.peak import measure_peak, measure_peaks
 from autockpt.measure.recomputed import RecomputedVerdict, verify_recomputed
 from autockpt.measure.step import Training, check_device, load_training
@@ -10,7 +11,6 @@ from autockpt.measure.time_limit import within_seconds
 from autockpt.measure.timing import Ratio, interleaved_times, ratio, seconds_by_family
 from autockpt.measure.verify import TOLERANCE, Verdict, verify_target
 from autockpt.measure.verify_report import falling_peaks, verify_markdown, verify_summary, verify_table
-from autockpt.measure.verify_step import StepVerdict, step_table, verify_step
 
 __all__ = [
     "TOLERANCE",
@@ -33,6 +33,8 @@ __all__ = [
     "parameters_of",
     "ratio",
     "seconds_by_family",
+    "step_markdown",
+    "step_summary",
     "step_table",
     "verify_markdown",
     "verify_recomputed",

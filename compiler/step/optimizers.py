@@ -48,7 +48,8 @@ class OptimizerStates:
                 self._known[thing] = _State(predicted_bytes(thing, self._device), *self._existing(thing))
 
     def _owns_parameters(self, optimizer: Optimizer) -> bool:
-        groups = getattr(optimizer, "param_groups", ())
+        # A wrapper, such as accelerate's, reads the groups and the state of the optimizer that it calls.
+        groups = vars(optimizer).get("param_groups", ())
         return any(p.device == self._device and p.requires_grad for group in groups for p in group["params"])
 
     def _existing(self, optimizer: Optimizer) -> tuple[int, int]:

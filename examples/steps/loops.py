@@ -223,23 +223,46 @@ def gan(compile_with: dict[str, Any], width: int = 256, batch: int = 512) -> Loo
 
 
 def hf_trainer(compile_with: dict[str, Any], layers: int = 2) -> Loop:
-    """GPT-2 of `transformers`, compiled in place, under its Trainer."""
+    """GPT-2 of `transformers` with its dropout, one step of `Trainer.train` at a time.
+
+    The Trainer compiles for backends of its own list only, so autockpt is enabled for Inductor.
+    """
     import tempfile
 
-    from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
+    import autockpt
+    from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainerCallback, TrainingArguments
 
-    settings = GPT2Config(
-        vocab_size=512, n_positions=128, n_embd=128, n_layer=layers, n_head=4, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0
-    )
+    autockpt.disable()
+    if "options" in compile_with:
+        autockpt.enable(**compile_with["options"])
+    settings = GPT2Config(vocab_size=512, n_positions=128, n_embd=128, n_layer=layers, n_head=4, use_cache=False)
     model = GPT2LMHeadModel(settings)
-    model.compile(**compile_with)
-    where = TrainingArguments(tempfile.mkdtemp(), report_to=[], use_cpu=True, save_strategy="no")
-    trainer = Trainer(model=model, args=where)
-    trainer.create_optimizer()
+
+    class KeepGradients(TrainerCallback):
+        """The Trainer clears gradients when the optimizer is done."""
+
+        def on_optimizer_step(self, *_: Any, **__: Any) -> None:
+            self.gradients = [parameter.grad for parameter in model.parameters()]
+
+    arguments = TrainingArguments(
+        tempfile.mkdtemp(),
+        torch_compile=True,
+        max_steps=1,
+        per_device_train_batch_size=8,
+        use_cpu=True,
+        report_to=[],
+        save_strategy="no",
+        logging_strategy="no",
+        disable_tqdm=True,
+    )
+    data = [{"input_ids": one, "labels": one} for one in tokens(vocabulary=512)]
+    kept = KeepGradients()
+    trainer = Trainer(model=model, args=arguments, train_dataset=data, callbacks=[kept])
 
     def step() -> None:
-        data = tokens(vocabulary=512)
-        trainer.training_step(model, {"input_ids": data, "labels": data})
-        trainer.optimizer.step()
+        trainer.train()
+        for parameter, gradient in zip(model.parameters(), kept.gradients, strict=True):
+            parameter.grad = gradient
+        kept.gradients = []
 
     return model, step

@@ -209,6 +209,32 @@ def test_the_state_of_an_optimizer_is_predicted_before_its_first_step() -> None:
     assert states.existing_bytes == states.expected_bytes >= 2 * sum(p.nbytes for p in model.parameters())
 
 
+class Wrapper(torch.optim.Optimizer):
+    """As accelerate's: it has no state of its own, and its `step` is none that torch would report."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        self.optimizer = optimizer
+
+    @property
+    def param_groups(self) -> Any:  # type: ignore[override]
+        return self.optimizer.param_groups
+
+    @property
+    def state(self) -> Any:  # type: ignore[override]
+        return self.optimizer.state
+
+
+def test_a_wrapped_optimizer_is_counted_once_and_not_waited_for() -> None:
+    model = nn.Linear(8, 8)
+    wrapper = Wrapper(torch.optim.AdamW(model.parameters()))
+    states = OptimizerStates(CPU)
+    states.find()
+    model(torch.ones(1, 8)).sum().backward()
+    wrapper.optimizer.step()
+    assert states.count == 1
+    assert not states.waiting
+
+
 def test_a_step_that_fits_nowhere_says_what_is_outside_by_kind_and_what_the_graphs_need() -> None:
     model, step = blocks_one_by_one(0.0)
     peaks(forget(model, step), 2)

@@ -1,0 +1,6 @@
+"""Training loops of several steps: `verify --step`, which checks the promises over them, and `bench step`."""
+
+from autockpt.measure.loops.report import step_markdown, step_summary, step_table
+from autockpt.measure.loops.verify_step import StepVerdict, verify_step
+
+__all__ = ["StepVerdict", "step_markdown", "step_summary", "step_table", "verify_step"]
