@@ -33,14 +33,9 @@ class StepSolver:
 
     def solve(self) -> StepPlan:
         """The fastest plan within the budget, as the code generated for it says; its budget is the user's."""
-        graphs = list(self.graphs.values())
-        budget_bytes = budget_of(graphs)
-        if budget_bytes is None:
-            fraction = min(graph.fraction or 0.0 for graph in graphs)
-            usable_bytes = resolve_budget(Budget(fraction=fraction), self._pose(0))
-        else:
-            usable_bytes = budget_bytes - int(budget_bytes * CHECKED_MARGIN) - UNCOUNTED_BYTES
-        checked = self._checked(usable_bytes)
+        budget_bytes = budget_of(list(self.graphs.values()))
+        checked = self._checked(budget_bytes)
+        usable_bytes = checked[-1].budget_bytes
         fitting = [plan for plan in checked if plan.peak_bytes <= usable_bytes]
         if fitting:
             found = min(fitting, key=lambda plan: (plan.seconds, plan.peak_bytes))
@@ -54,16 +49,24 @@ class StepSolver:
             outcome = Outcome.FITS if outcome is Outcome.OVER_BUDGET else outcome
         return replace(found, problem=found.problem.at(budget_bytes), outcome=outcome)
 
-    def _checked(self, usable_bytes: int) -> list[StepPlan]:
+    def _checked(self, budget_bytes: int | None) -> list[StepPlan]:
         """Solutions with the figures of their generated code, until one stays as it is."""
         checked: list[StepPlan] = []
         for _ in range(_MOST_ROUNDS):
+            usable_bytes = self._usable(budget_bytes)
             plan = solve(self._pose(usable_bytes))
             unknown = self._dry_run(plan)
             checked.append(replace(plan, problem=self._pose(usable_bytes)))
             if not unknown:
                 break
         return checked
+
+    def _usable(self, budget_bytes: int | None) -> int:
+        """Bytes for what is forecast. A fraction is of the range between forecasts that dry runs have corrected."""
+        if budget_bytes is not None:
+            return budget_bytes - int(budget_bytes * CHECKED_MARGIN) - UNCOUNTED_BYTES
+        fraction = min(graph.fraction or 0.0 for graph in self.graphs.values())
+        return resolve_budget(Budget(fraction=fraction), self._pose(0))
 
     def _dry_run(self, plan: StepPlan) -> bool:
         """Run the chosen plans dry; whether any was for the first time."""

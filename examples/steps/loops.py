@@ -229,8 +229,9 @@ def hf_trainer(compile_with: dict[str, Any], layers: int = 2) -> Loop:
     """
     import tempfile
 
-    import autockpt
     from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainerCallback, TrainingArguments
+
+    import autockpt
 
     autockpt.disable()
     if "options" in compile_with:
