@@ -4,7 +4,6 @@ May import every room but commands and analysis. Tables are built here; what a c
 `commands`.
 """
 
-from autockpt.bench.ablate import ablation_table, bench_ablation
 from autockpt.bench.baselines import baseline_table, bench_baselines
 from autockpt.bench.budgets import bench_budgets, budget_table, over_budget
 from autockpt.bench.frontier import FRONTIER_BUDGETS, MeasuredFrontier, bench_frontier
@@ -15,7 +14,11 @@ from autockpt.bench.frontier_report import (
     frontier_summary,
     frontier_table,
 )
-from autockpt.bench.gaps import (
+from autockpt.bench.ledger import LedgerTime, bench_ledger, ledger_table
+from autockpt.bench.overhead import Overhead, bench_overhead
+from autockpt.bench.overhead_report import overhead_markdown, overhead_summary, overhead_table
+from autockpt.bench.planner.ablate import ablation_table, bench_ablation
+from autockpt.bench.planner.gaps import (
     DEPTHS,
     PLAN_BUDGETS,
     bench_depth,
@@ -25,17 +28,16 @@ from autockpt.bench.gaps import (
     gap_summary,
     gap_table,
 )
-from autockpt.bench.instance_file import load_instance
-from autockpt.bench.instances import bench_instance, instance_notes, instance_table, parse_budgets
-from autockpt.bench.overhead import Overhead, bench_overhead
-from autockpt.bench.overhead_report import overhead_markdown, overhead_summary, overhead_table
-from autockpt.bench.scale import SIZES, bench_scale, scale_table
+from autockpt.bench.planner.instance_file import load_instance
+from autockpt.bench.planner.instances import bench_instance, instance_notes, instance_table, parse_budgets
+from autockpt.bench.planner.scale import SIZES, bench_scale, scale_table
 
 __all__ = [
     "DEPTHS",
     "FRONTIER_BUDGETS",
     "PLAN_BUDGETS",
     "SIZES",
+    "LedgerTime",
     "MeasuredFrontier",
     "Overhead",
     "ablation_table",
@@ -47,6 +49,7 @@ __all__ = [
     "bench_frontier",
     "bench_gaps",
     "bench_instance",
+    "bench_ledger",
     "bench_overhead",
     "bench_scale",
     "budget_table",
@@ -61,6 +64,7 @@ __all__ = [
     "gap_table",
     "instance_notes",
     "instance_table",
+    "ledger_table",
     "load_instance",
     "over_budget",
     "overhead_markdown",

@@ -140,7 +140,8 @@ def _load() -> ctypes.CDLL:
         with draft(path, b"") as built:
             _compile(built)
             built.replace(path)
-    library = ctypes.CDLL(str(path))
+    # The functions read a counter and never wait, so Python's lock is not released around them.
+    library = ctypes.PyDLL(str(path))
     library.autockpt_live.restype = library.autockpt_restart_peak.restype = ctypes.c_int64
     return library
 

@@ -38,6 +38,9 @@ class OptimizerStates:
         self._device = device
         self._known: weakref.WeakKeyDictionary[Optimizer, _State] = weakref.WeakKeyDictionary()
         self._hook: Any = None
+        self.existing_bytes = 0
+        """State that exists. As the steps that all optimizers have run, a field: both are read in every phase."""
+        self.steps = 0
 
     def find(self) -> None:
         """Look for optimizers that are not known yet; a walk over all objects, so not in every step."""
@@ -45,7 +48,16 @@ class OptimizerStates:
             self._hook = register_optimizer_step_post_hook(self._stepped)
         for thing in gc.get_objects():
             if issubclass(type(thing), Optimizer) and thing not in self._known and self._owns_parameters(thing):
-                self._known[thing] = _State(predicted_bytes(thing, self._device), *self._existing(thing))
+                self._add(thing, _State(predicted_bytes(thing, self._device), *self._existing(thing)))
+
+    def _add(self, optimizer: Optimizer, state: _State) -> None:
+        self._known[optimizer] = state
+        weakref.finalize(optimizer, self._sum_up).atexit = False
+        self._sum_up()
+
+    def _sum_up(self) -> None:
+        states = list(self._known.values())
+        self.existing_bytes, self.steps = sum(s.existing_bytes for s in states), sum(s.steps for s in states)
 
     def _owns_parameters(self, optimizer: Optimizer) -> bool:
         # A wrapper, such as accelerate's, reads the groups and the state of the optimizer that it calls.
@@ -61,18 +73,16 @@ class OptimizerStates:
         if state is None:
             if not self._owns_parameters(optimizer):
                 return
-            state = self._known[optimizer] = _State(0)
+            state = _State(0)
+            self._add(optimizer, state)
         state.steps += 1
         if len(optimizer.state) != state.tensors:
             state.existing_bytes, state.tensors = self._existing(optimizer)
+        self._sum_up()
 
     @property
     def count(self) -> int:
         return len(self._known)
-
-    @property
-    def existing_bytes(self) -> int:
-        return sum(state.existing_bytes for state in self._known.values())
 
     @property
     def expected_bytes(self) -> int:
@@ -83,10 +93,6 @@ class OptimizerStates:
     def waiting(self) -> bool:
         """Whether any optimizer has yet to run its first step."""
         return any(not state.steps and not state.tensors for state in self._known.values())
-
-    @property
-    def steps(self) -> int:
-        return sum(state.steps for state in self._known.values())
 
 
 def predicted_bytes(optimizer: Optimizer, device: torch.device) -> int:

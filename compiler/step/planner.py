@@ -66,7 +66,7 @@ class StepPlanner:
         if observed is None:
             observed = self._add(phase)
         observed.ran(phase)
-        budget_bytes = budget_of(observed.graphs)
+        budget_bytes = observed.budget_bytes
         fits = budget_bytes is None or phase.peak_bytes <= budget_bytes
         if is_known:
             if budget_bytes is not None and not fits:
@@ -85,9 +85,9 @@ class StepPlanner:
         if observed is None:
             return
         observed.ran(phase)
-        budget_bytes = budget_of(observed.graphs)
-        if budget_bytes is not None and phase.peak_bytes > budget_bytes:
-            self._correct(observed, phase.peak_bytes - budget_bytes)
+        budget_bytes = observed.budget_bytes
+        if budget_bytes is not None and phase.measured_bytes > budget_bytes:
+            self._correct(observed, phase.measured_bytes - budget_bytes)
 
     def _add(self, phase: Phase) -> Observed:
         if len(self._observed) >= _MOST_PHASES:

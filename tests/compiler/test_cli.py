@@ -50,7 +50,7 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"autockpt {autockpt.__version__}\n"
 
 
-BENCHES = ["bench budgets", "bench frontier", "bench overhead", "bench plan"]
+BENCHES = ["bench budgets", "bench frontier", "bench ledger", "bench overhead", "bench plan"]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,14 @@ def test_a_shell_completes_commands_options_and_factories(
     script = tmp_path / "model.py"
     script.write_text("def build():\n    pass\n\ndef big():\n    pass\n")
     assert completions("autockpt an", monkeypatch, capfd) == ["analyze"]
-    assert completions("autockpt bench ", monkeypatch, capfd) == ["budgets", "frontier", "fuzz", "overhead", "plan"]
+    assert completions("autockpt bench ", monkeypatch, capfd) == [
+        "budgets",
+        "frontier",
+        "fuzz",
+        "ledger",
+        "overhead",
+        "plan",
+    ]
     assert completions("autockpt analyze --max", monkeypatch, capfd) == ["--max-batch"]
     assert completions(f"autockpt analyze {script}:b", monkeypatch, capfd) == [f"{script}:big", f"{script}:build"]
 

@@ -1,4 +1,4 @@
-"""`autockpt bench budgets | frontier | fuzz | overhead | plan`: what is measured. A module for each."""
+"""`autockpt bench budgets | frontier | fuzz | ledger | overhead | plan`: what is measured. A module for each."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ _BENCHES = {
     "budgets": "Measured peak and step time at budgets from the minimum peak to the fastest plan.",
     "frontier": "Measured peak and step time beside plain Inductor, torch's own budget and checkpointed blocks.",
     "fuzz": "Random modules at several budgets: gradients, peaks, crashes; failing ones are made small.",
+    "ledger": "What the ledger of calls in flight takes of each call.",
     "overhead": "The recomputation time that the cost model predicts beside what real steps take.",
     "plan": "The planner alone: planning time, optimality gaps, ablation, published instances; runs no model.",
 }

@@ -36,7 +36,9 @@ R = TypeVar("R", bound=JsonRow)
     "of an instance shares of its peak, or KB.",
 )
 @click.option("--ablate", is_flag=True, help="Of the models: what changes where a generator of plans is left out.")
-@click.option("--instance", metavar="FILE", help="A published problem as JSON (format: autockpt.bench.instance_file).")
+@click.option(
+    "--instance", metavar="FILE", help="A published problem as JSON (see autockpt.bench.planner.instance_file)."
+)
 @click.option("--baselines", type=TARGET, metavar="SCRIPT.py:FACTORY", help="What others would save of this model.")
 @click.option(
     "--depth",

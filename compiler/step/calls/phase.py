@@ -10,7 +10,7 @@ ledger is asked at every call.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from autockpt.step.graph import StepGraph
@@ -48,23 +48,35 @@ class RecordedCall(NamedTuple):
     variant: Variant
 
 
-@dataclass(slots=True, eq=False)
 class Phase:
-    entry_bytes: int
-    optimizer_bytes: int
-    """State that existed when it began."""
-    optimizer_steps: int
-    is_recorded: bool
-    """Whether the lists below are filled."""
-    keys: list[Key] = field(default_factory=list)
-    calls: list[RecordedCall] = field(default_factory=list)
-    passes: list[PassRecord] = field(default_factory=list)
-    call_count: int = 0
-    has_backward: bool = False
-    spoiled: bool = False
-    """It cannot be planned: an exception ended it, or it has no end."""
-    measured_bytes: int = 0
-    """The peak of a phase that is not recorded."""
+    __slots__ = (
+        "call_count",
+        "calls",
+        "entry_bytes",
+        "has_backward",
+        "is_recorded",
+        "keys",
+        "measured_bytes",
+        "optimizer_bytes",
+        "optimizer_steps",
+        "passes",
+        "spoiled",
+    )
+
+    def __init__(self, entry_bytes: int, optimizer_bytes: int, optimizer_steps: int, is_recorded: bool) -> None:
+        self.entry_bytes = entry_bytes
+        self.optimizer_bytes, self.optimizer_steps = optimizer_bytes, optimizer_steps
+        """State that existed when it began, and steps that optimizers had run."""
+        self.is_recorded = is_recorded
+        if is_recorded:
+            self.keys: list[Key] = []
+            self.calls: list[RecordedCall] = []
+            self.passes: list[PassRecord] = []
+        self.call_count = 0
+        self.has_backward = self.spoiled = False
+        """Spoiled: it cannot be planned, because an exception ended it, or it has no end."""
+        self.measured_bytes = 0
+        """The peak of a phase that is not recorded."""
 
     @property
     def signature(self) -> Signature:
@@ -73,5 +85,7 @@ class Phase:
     @property
     def peak_bytes(self) -> int:
         """The highest from the start of the first pass to the end of the last."""
-        passes = max((one.peak_bytes for one in self.passes), default=self.measured_bytes)
+        if not self.is_recorded:
+            return self.measured_bytes
+        passes = max((one.peak_bytes for one in self.passes), default=0)
         return max(passes, max((one.gap_bytes for one in self.passes[1:]), default=0))

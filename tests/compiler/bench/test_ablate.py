@@ -7,7 +7,7 @@ from math import inf
 import pytest
 from rich.console import Console
 
-from autockpt.bench.ablate import AblationRow, ablation_table
+from autockpt.bench.planner.ablate import AblationRow, ablation_table
 
 
 def row(generator: str, model: str, seconds_without: float = 1.0, peak_without: int = 1000) -> AblationRow:

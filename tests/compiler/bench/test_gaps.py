@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autockpt.bench.gaps import DepthRow, GapRow, exponent, gap_summary
+from autockpt.bench.planner.gaps import DepthRow, GapRow, exponent, gap_summary
 
 
 def test_the_exponent_of_a_square_root_is_a_half() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from instance_fields import fields
 
-from autockpt.bench.instance_file import InstanceError, load_instance, parse_instance
+from autockpt.bench.planner.instance_file import InstanceError, load_instance, parse_instance
 from autockpt.passes.instances.instance import peak_bytes
 
 

@@ -10,8 +10,15 @@ import pytest
 from instance_fields import fields
 from random_instances import random_instance
 
-from autockpt.bench.instance_file import parse_instance
-from autockpt.bench.instances import SEARCH, SHIPPED, InstanceRow, bench_instance, parse_budgets, plan_as_shipped
+from autockpt.bench.planner.instance_file import parse_instance
+from autockpt.bench.planner.instances import (
+    SEARCH,
+    SHIPPED,
+    InstanceRow,
+    bench_instance,
+    parse_budgets,
+    plan_as_shipped,
+)
 from autockpt.cli import main
 from autockpt.errors import OptionError
 from autockpt.passes.instances.astar import solve_exact

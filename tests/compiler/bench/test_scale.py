@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
-from autockpt.bench.scale import PartitionTiming, ScaleRow, scale_table
+from autockpt.bench.planner.scale import PartitionTiming, ScaleRow, scale_table
 
 
 def row(*torch: PartitionTiming) -> ScaleRow:

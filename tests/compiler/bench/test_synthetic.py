@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from autockpt.bench.synthetic import stacked, transformer, transformer_graph, transformer_inputs
+from autockpt.bench.planner.synthetic import stacked, transformer, transformer_graph, transformer_inputs
 from autockpt.inductor.capture import capture_joints
 from autockpt.passes.graph.joint import JointGraph
 

@@ -12,7 +12,7 @@ from math import inf, isfinite
 
 from rich.table import Table
 
-from autockpt.bench.gaps import plan_setup, traced_graphs
+from autockpt.bench.planner.gaps import plan_setup, traced_graphs
 from autockpt.passes.graph import JointGraph
 from autockpt.passes.planners import PLANNERS, Frontier, GeneratorFactory, pose, resolve
 from autockpt.passes.problem import Budget, gc_paused

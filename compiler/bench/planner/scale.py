@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 import torch
 from rich.table import Table
 
-from autockpt.bench.synthetic import transformer_graph
+from autockpt.bench.planner.synthetic import transformer_graph
 from autockpt.cost_models import load_profile
 from autockpt.inductor import JointModule
 from autockpt.measure import within_seconds

@@ -15,7 +15,7 @@ from math import inf, isfinite
 
 from rich.table import Table
 
-from autockpt.bench.instance_file import KB, InstanceFile
+from autockpt.bench.planner.instance_file import KB, InstanceFile
 from autockpt.cost_models import load_profile
 from autockpt.errors import OptionError
 from autockpt.passes.instances import (
