@@ -6,6 +6,7 @@ import logging
 import time
 import warnings
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from autockpt.step.decision import StepDecision, infeasible_step, record_step
 from autockpt.step.graph import StepGraph
 from autockpt.step.observed import Observed
 from autockpt.step.outside import live_kinds
-from autockpt.step.solving import UNCOUNTED_BYTES, StepSolver, budget_of
+from autockpt.step.solving import UNCOUNTED_BYTES, StepSolver, budget_of, by_budget
 from autockpt.step.variant import Variant
 from autockpt.units import format_size
 
@@ -161,9 +162,18 @@ class StepPlanner:
         record_step(made, logging.DEBUG)
 
     def _replan(self, entry_bytes: int) -> None:
-        """Plan all phases together, and compile what changed."""
+        """Plan all phases, those of one budget together, and compile what changed."""
+        self._ledger.root.following.clear()
+        self._limits.clear()
+        groups = by_budget(self._observed.values())
+        used = [variant for group in groups for variant in self._plan(group, entry_bytes)]
+        for graph in dict.fromkeys(graph for group in groups for one in group for graph in one.graphs):
+            graph.free_unused(used)
+        self._pending.clear()
+
+    def _plan(self, observed: Sequence[Observed], entry_bytes: int) -> list[Variant]:
+        """Plan these phases together; the variants of their calls. Raises BudgetError."""
         started = time.perf_counter()
-        observed = list(self._observed.values())
         optimizer_bytes = self._ledger.optimizers.expected_bytes
         plan = StepSolver(observed, optimizer_bytes).solve()
         kinds = live_kinds(self._ledger.device, entry_bytes)
@@ -175,18 +185,14 @@ class StepPlanner:
             warnings.warn(f"autockpt: {message}; running at the minimum peak", RuntimeWarning, stacklevel=2)
         options = iter(plan.options)
         routes = [(one, [graph.variant(next(options)) for graph in one.graphs]) for one in observed]
-        self._ledger.root.following.clear()
-        self._limits.clear()
         for one, variants in routes:
             self._ledger.root.add(one.signature, variants)
             if budget_of(one.graphs) is not None:
                 slack = max(plan.budget_bytes - plan.peak_bytes, 0)
                 self._limit(one.signature[0], one.entry_bytes + optimizer_bytes + slack)
-        for graph in graphs.values():
-            graph.free_unused([variant for _, variants in routes for variant in variants])
-        self._pending.clear()
         seconds = time.perf_counter() - started
         record_step(StepDecision.of(plan, routes, kinds, self._ledger.device, seconds))
+        return [variant for _, variants in routes for variant in variants]
 
     def _limit(self, key: Key, entry_bytes: int) -> None:
         self._limits[key] = min(self._limits.get(key, entry_bytes), entry_bytes)

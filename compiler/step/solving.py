@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autockpt.passes.problem import CHECKED_MARGIN, Budget, Outcome
@@ -19,6 +19,15 @@ UNCOUNTED_BYTES = 64 * 2**10
 def budget_of(graphs: Sequence[StepGraph]) -> int | None:
     """The least of the budgets of these graphs; None where all are fractions."""
     return min((graph.budget_bytes for graph in graphs if graph.budget_bytes is not None), default=None)
+
+
+def by_budget(observed: Iterable[Observed]) -> list[list[Observed]]:
+    """Phases that share a budget: each fraction is one of its own, all sizes together are the least of them."""
+    groups: dict[float | None, list[Observed]] = {}
+    for one in observed:
+        fraction = min((graph.fraction or 0.0 for graph in one.graphs), default=0.0)
+        groups.setdefault(fraction if budget_of(one.graphs) is None else None, []).append(one)
+    return list(groups.values())
 
 
 @dataclass(frozen=True)

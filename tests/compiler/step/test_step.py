@@ -150,6 +150,22 @@ def test_gradients_are_eagers_in_every_step() -> None:
         assert all(torch.equal(one, other) for one, other in pairs)
 
 
+def test_two_models_with_fractions_of_their_own_do_not_share_a_budget() -> None:
+    inputs = tokens()
+    trained = []
+    for budget in (0.0, 1.0):
+        model = Model()
+        trained.append((torch.compile(model, **options(budget)), torch.optim.AdamW(model.parameters())))
+    for _ in range(3):
+        for step, optimizer in trained:
+            step(inputs, inputs).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    lean, fast = sorted(autockpt.decisions()[-2:], key=lambda decision: decision.peak_bytes)
+    assert lean.peak_bytes == lean.min_peak_bytes
+    assert fast.peak_bytes > fast.min_peak_bytes
+
+
 def test_a_loss_outside_of_the_graph_counts() -> None:
     model, vocabulary = Model(vocabulary=2048), 2048
 
