@@ -1,4 +1,4 @@
-"""`autockpt analyze | calibrate | verify | bench | run | devices | diff | diagnose`, also as `python -m autockpt`.
+"""`autockpt analyze | calibrate | verify | bench | run | devices | doctor | diff | diagnose`; also `python -m`.
 
 Exit codes: 0, or what the command says; 2 for wrong use, with one line on stderr; 130 when interrupted.
 """
@@ -20,6 +20,7 @@ _COMMANDS = {
     "bench": "Measure plans against plain Inductor and other baselines; planning time and optimality gaps.",
     "run": "Run a script with every torch.compile for Inductor planned.",
     "devices": "List device profiles, and which of them is used here.",
+    "doctor": "Say what of this environment the backend needs and finds, and how frameworks reach it.",
     "diff": "Show what two saved plans do differently.",
     "diagnose": "Say what filled a device that ran out of memory, and which budget would have fitted.",
 }

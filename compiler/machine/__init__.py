@@ -1,6 +1,7 @@
 """This machine: its devices' memory and profiles, timings of operators, the cache folder. May import `inductor`."""
 
 from autockpt.machine.cache import CACHE_VARIABLE, TimingCache, cache_folder
+from autockpt.machine.environment import Finding, examine
 from autockpt.machine.graph_timings import GraphTimings, time_graph
 from autockpt.machine.hardware import default_device, device_available, hardware_name
 from autockpt.machine.live_bytes import LiveBytes, live_bytes
@@ -17,6 +18,7 @@ from autockpt.machine.storages import live_tensors, storage_bytes, storage_of, s
 
 __all__ = [
     "CACHE_VARIABLE",
+    "Finding",
     "GraphTimings",
     "LiveBytes",
     "TimingCache",
@@ -25,6 +27,7 @@ __all__ = [
     "calibrated_profile",
     "default_device",
     "device_available",
+    "examine",
     "find_profile",
     "free_bytes",
     "hardware_name",
