@@ -136,11 +136,10 @@ def _lowered(gm: Any, inputs: Sequence[Any], partitioner: Partitioner, lower: Lo
 
 def _dispatcher(graph: StepGraph, ledger: Ledger) -> Callable[..., Any]:
     """A function that runs each call of the graph by the variant that the ledger chooses."""
-    number = graph.number
-    sized = [at for at, value in enumerate(graph.captured.inputs) if not isinstance(value, torch.Tensor)]
+    sized = [at for at, value in enumerate(graph.captured.inputs) if isinstance(value, torch.SymInt)]
 
     def run(*args: Any) -> Any:
-        call = ledger.begin(graph, (number, tuple([args[at] for at in sized])))
+        call = ledger.begin(graph, tuple([args[at] for at in sized]))
         if call is None:
             return graph.first.compiled(*args)
         try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from autockpt.passes.step import PlanOption, PlanTable, StepCall
-from autockpt.step.calls.phase import PassRecord, Phase, Signature
+from autockpt.step.calls.phase import PassRecord, Phase, Signature, Sizes
 from autockpt.step.graph import StepGraph
 
 EAGER = "between calls"
@@ -24,6 +24,8 @@ class Observed:
     """Of its calls."""
     options: list[PlanOption]
     """That its calls ran with."""
+    sizes: list[Sizes]
+    """Of its calls, the dynamic ones, each the largest so far."""
     passes: list[PassRecord]
     observed_at_bytes: int
     """Live when it began, as it was observed."""
@@ -42,6 +44,7 @@ class Observed:
             signature=phase.signature,
             graphs=[call.graph for call in phase.calls],
             options=[call.variant.option for call in phase.calls],
+            sizes=[call.sizes for call in phase.calls],
             passes=phase.passes,
             observed_at_bytes=phase.entry_bytes,
             entry_bytes=phase.entry_bytes - phase.optimizer_bytes,
@@ -51,6 +54,18 @@ class Observed:
     def budget_bytes(self) -> int | None:
         """The least of the budgets of its graphs; None where all are fractions."""
         return min((graph.budget_bytes for graph in self.graphs if graph.budget_bytes is not None), default=None)
+
+    @property
+    def peak_bytes(self) -> int:
+        """As it was observed."""
+        return max(self.gap_bytes, *(one.peak_bytes for one in self.passes))
+
+    def grow(self, phase: Phase) -> None:
+        """It came with a dynamic size that is larger than before. What needs more bytes is what is planned for."""
+        now = Observed.of(phase)
+        if now.peak_bytes - now.observed_at_bytes >= self.peak_bytes - self.observed_at_bytes:
+            self.options, self.passes, self.observed_at_bytes = now.options, now.passes, now.observed_at_bytes
+        self.sizes = [tuple(map(max, *pair)) for pair in zip(self.sizes, now.sizes, strict=True)]
 
     def ran(self, phase: Phase) -> None:
         self.seen += 1
@@ -69,8 +84,7 @@ class Observed:
     @property
     def eager_bytes(self) -> int:
         """Of a phase with one call: by which it was above what its plan needs, for a loss outside of the graph."""
-        live_bytes = max(self.gap_bytes, *(one.peak_bytes for one in self.passes))
-        return max(live_bytes - self.observed_at_bytes - self.options[0].pass_bytes, 0) + self.excess_bytes
+        return max(self.peak_bytes - self.observed_at_bytes - self.options[0].pass_bytes, 0) + self.excess_bytes
 
     def _shift(self, optimizer_bytes: int) -> int:
         """From the bytes that were observed to those that are to be planned for."""

@@ -66,6 +66,8 @@ class StepPlanner:
         observed = self._observed.get(phase.signature)
         if observed is None:
             observed = self._add(phase)
+        elif not is_known:
+            observed.grow(phase)
         observed.ran(phase)
         budget_bytes = observed.budget_bytes
         fits = budget_bytes is None or phase.peak_bytes <= budget_bytes
@@ -73,10 +75,10 @@ class StepPlanner:
             if budget_bytes is not None and not fits:
                 self._correct(observed, phase.peak_bytes - budget_bytes)
         elif fits and phase.signature not in self._pending and _ran_as_planned(phase):
-            self._ledger.root.add(phase.signature, [phase.calls[0].variant])
+            self._ledger.root.add(phase.signature, [phase.calls[0].variant], observed.sizes)
             self._record_alone(observed, phase.calls[0].variant, phase.entry_bytes + self._optimizer_growth)
             if budget_bytes is not None:
-                self._limit(phase.keys[0], phase.entry_bytes + budget_bytes - phase.peak_bytes)
+                self._limit(phase.signature[0], phase.entry_bytes + budget_bytes - phase.peak_bytes)
         else:
             self._pending.add(phase.signature)
 
@@ -107,9 +109,10 @@ class StepPlanner:
             self._pending.add(observed.signature)
             log.info("a step was %s over its budget and is planned again", format_size(over_bytes))
 
-    def before_phase(self, graph: StepGraph, key: Key, entry_bytes: int) -> None:
-        """Plan what is to be planned, before a phase that begins with this pass. Raises BudgetError."""
+    def before_phase(self, graph: StepGraph, entry_bytes: int) -> None:
+        """Plan what is to be planned, before a phase that begins with a forward of this graph. Raises BudgetError."""
         self._purge()
+        key = graph.number
         over = key in self._limits and entry_bytes > self._limits[key]
         if not over and not (self._pending and self._is_ready(key)):
             return
@@ -144,7 +147,7 @@ class StepPlanner:
         for one in alike:
             self._ledger.root.remove(one.signature)
         for one in alike:
-            self._ledger.root.add(one.signature, [variant])
+            self._ledger.root.add(one.signature, [variant], one.sizes)
         self._limits[key] = max(graph.budget_bytes - variant.option.pass_bytes, entry_bytes)
         log.info("%s is planned again, for %s that are live outside of it", graph.name, format_size(outside_bytes))
         self._record_alone(alike[0], variant, entry_bytes)
@@ -186,7 +189,7 @@ class StepPlanner:
         options = iter(plan.options)
         routes = [(one, [graph.variant(next(options)) for graph in one.graphs]) for one in observed]
         for one, variants in routes:
-            self._ledger.root.add(one.signature, variants)
+            self._ledger.root.add(one.signature, variants, one.sizes)
             if budget_of(one.graphs) is not None:
                 slack = max(plan.budget_bytes - plan.peak_bytes, 0)
                 self._limit(one.signature[0], one.entry_bytes + optimizer_bytes + slack)
@@ -207,7 +210,7 @@ class StepPlanner:
                 del self._observed[signature]
                 self._pending.discard(signature)
         self._ledger.root.without(dead)
-        self._limits = {key: limit for key, limit in self._limits.items() if key[0] not in dead}
+        self._limits = {key: limit for key, limit in self._limits.items() if key not in dead}
 
 
 def _ran_as_planned(phase: Phase) -> bool:

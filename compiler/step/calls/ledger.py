@@ -18,14 +18,13 @@ import torch
 from autockpt.errors import AutockptError
 from autockpt.inductor import backward_keeps_graph, find_call_node, observe_backward
 from autockpt.step.calls.call import GraphCall
-from autockpt.step.calls.phase import Key, Phase
+from autockpt.step.calls.phase import Key, Phase, Sizes, backward_key
 from autockpt.step.calls.recorder import Recorder
 from autockpt.step.calls.routes import Route
 from autockpt.step.graph import StepGraph
 from autockpt.step.messages import warn_unplanned_step
 from autockpt.step.optimizers import OptimizerStates
 from autockpt.step.planner import StepPlanner
-from autockpt.step.variant import Variant
 
 _MOST_CALLS = 10_000
 """Of one phase. Calls that are in flight then are forgotten: their outputs are stored somewhere, for no backward."""
@@ -62,42 +61,44 @@ class Ledger:
             self._drain()
             return len(self._in_flight)
 
-    def begin(self, graph: StepGraph, key: Key) -> GraphCall | None:
+    def begin(self, graph: StepGraph, sizes: Sizes) -> GraphCall | None:
         """A forward is about to run; the call says by which variant. None where the ledger is closed."""
         with self._lock:
             try:
-                return self._begin(graph, key) if self.is_open else None
+                return self._begin(graph, sizes) if self.is_open else None
             except AutockptError:
                 raise
             except Exception as error:
                 self.close(error)
                 return None
 
-    def _begin(self, graph: StepGraph, key: Key) -> GraphCall:
+    def _begin(self, graph: StepGraph, sizes: Sizes) -> GraphCall:
         if self._dropped:
             self._drain()
         phase = self._phase
         if phase is None or not self._in_flight:
-            phase = self._start(graph, key)
-        variant = self._advance(key)
+            phase = self._start(graph, sizes)
+        route = self._advance(graph.number, sizes)
+        variant = route.variant if route is not None else None
         if variant is None:
             variant = self.planner.unplanned(graph, bool(self._in_flight))
         number = phase.call_count
         phase.call_count += 1
         call = GraphCall(self, phase, number, graph, variant)
         if phase.is_recorded:
-            self.recorder.begin_forward(call, key, self._in_flight)
+            self.recorder.begin_forward(call, sizes, self._in_flight)
         if number > _MOST_CALLS:
             phase.spoiled = True
             self._in_flight.clear()
         self._in_flight[number] = None
         return call
 
-    def _start(self, graph: StepGraph, key: Key) -> Phase:
+    def _start(self, graph: StepGraph, sizes: Sizes) -> Phase:
         self._finish()
         entry_bytes = self.recorder.counter.now()
-        self.planner.before_phase(graph, key, entry_bytes)
-        optimizers, is_new = self.optimizers, key not in self.root.following
+        self.planner.before_phase(graph, entry_bytes)
+        planned = self.root.following.get(graph.number)
+        optimizers, is_new = self.optimizers, planned is None or not planned.covers(sizes)
         phase = Phase(entry_bytes, optimizers.existing_bytes, optimizers.steps, is_new or self._phases_to_record > 0)
         self._phases_to_record -= self._phases_to_record > 0
         self._phase, self._route = phase, self.root
@@ -105,13 +106,15 @@ class Ledger:
             self.recorder.begin_unrecorded()
         return phase
 
-    def _advance(self, key: Key) -> Variant | None:
-        """Follow the tree of planned phases by one pass; the variant that it has for a forward."""
+    def _advance(self, key: Key, sizes: Sizes = ()) -> Route | None:
+        """Follow the tree of planned phases by one pass; None where it has no such phase."""
         route = self._route
-        if route is None:
-            return None
-        route = self._route = route.following.get(key)
-        return route.variant if route is not None else None
+        if route is not None:
+            route = route.following.get(key)
+            if sizes and route is not None and not route.covers(sizes):
+                route = None
+            self._route = route
+        return route
 
     def end_forward(self, call: GraphCall, outputs: Sequence[Any]) -> None:
         try:
@@ -147,7 +150,7 @@ class Ledger:
             if phase is not self._phase:
                 return
             phase.has_backward = True
-            self._advance((call.number,))
+            self._advance(backward_key(call.number))
             if phase.is_recorded:
                 self.recorder.begin_backward(call, self._in_flight, tangents)
 

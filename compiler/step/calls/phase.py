@@ -11,15 +11,26 @@ ledger is asked at every call.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from autockpt.step.graph import StepGraph
 from autockpt.step.variant import Variant
 
-Key = tuple[Any, ...]
-"""Of a pass within its phase: (graph, dynamic sizes) of a forward, (call,) of a backward."""
+Key = int
+"""Of a pass within its phase: of a forward the number of its graph, which is positive; see `backward_key`."""
 Signature = tuple[Key, ...]
 """All passes of a phase."""
+Sizes = tuple[int, ...]
+"""The dynamic sizes of a call."""
+
+
+def backward_key(call: int) -> Key:
+    """By the position of its call in the phase."""
+    return -1 - call
+
+
+def is_forward(key: Key) -> bool:
+    return key > 0
 
 
 @dataclass(slots=True)
@@ -46,6 +57,7 @@ class RecordedCall(NamedTuple):
 
     graph: StepGraph
     variant: Variant
+    sizes: Sizes
 
 
 class Phase:

@@ -11,7 +11,7 @@ import torch
 
 from autockpt.machine import live_bytes, storage_bytes, storages_of
 from autockpt.step.calls.call import GraphCall
-from autockpt.step.calls.phase import Key, PassRecord, Phase, RecordedCall
+from autockpt.step.calls.phase import Key, PassRecord, Phase, RecordedCall, Sizes, backward_key
 
 
 class Recorder:
@@ -42,12 +42,12 @@ class Recorder:
         """This may be the end of that phase."""
         phase.measured_bytes = self._highest_bytes = self._highest()
 
-    def begin_forward(self, call: GraphCall, key: Key, in_flight: Collection[int]) -> None:
-        call.phase.calls.append(RecordedCall(call.graph, call.variant))
-        call.record = self._begin(call, key, False, in_flight)
+    def begin_forward(self, call: GraphCall, sizes: Sizes, in_flight: Collection[int]) -> None:
+        call.phase.calls.append(RecordedCall(call.graph, call.variant, sizes))
+        call.record = self._begin(call, call.graph.number, False, in_flight)
 
     def begin_backward(self, call: GraphCall, in_flight: Collection[int], tangents: Sequence[Any]) -> None:
-        record = call.record = self._begin(call, (call.number,), True, in_flight)
+        record = call.record = self._begin(call, backward_key(call.number), True, in_flight)
         record.tangent_bytes = sum(storage_bytes(tangents, self._device).values())
         record.outputs_alive = any(output() is not None for output in call.outputs)
 

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from autockpt.step.calls.phase import Key, Signature
+from collections.abc import Sequence
+
+from autockpt.step.calls.phase import Key, Signature, Sizes, is_forward
 from autockpt.step.variant import Variant
 
 
 class Route:
     """A node of the tree: what may come next, and the variant that a forward runs here."""
 
-    __slots__ = ("following", "signature", "variant")
+    __slots__ = ("following", "signature", "sizes", "variant")
 
     def __init__(self) -> None:
         self.following: dict[Key, Route] = {}
         self.variant: Variant | None = None
+        self.sizes: Sizes = ()
+        """Dynamic sizes of a forward, each at most, for which the variant was planned."""
         self.signature: Signature | None = None
         """Of the phase that ends here; None where none does."""
 
-    def add(self, signature: Signature, variants: list[Variant]) -> None:
+    def add(self, signature: Signature, variants: Sequence[Variant], sizes: Sequence[Sizes]) -> None:
         """Enter a phase, from the root. Where two begin alike, a call runs the variant that holds less."""
-        route, rest = self, iter(variants)
+        route, rest = self, iter(zip(variants, sizes, strict=True))
         for key in signature:
             route = route.following.setdefault(key, Route())
             if is_forward(key):
-                variant = next(rest)
+                variant, route.sizes = next(rest)
                 if route.variant is None or variant.option.held_bytes < route.variant.option.held_bytes:
                     route.variant = variant
         route.signature = signature
+
+    def covers(self, sizes: Sizes) -> bool:
+        """Whether none of these sizes is larger than planned. Fewer bytes never need another plan to fit."""
+        return all(size <= most for size, most in zip(sizes, self.sizes, strict=True))
 
     def remove(self, signature: Signature) -> None:
         """Forget every phase that begins as this one does."""
@@ -37,10 +45,6 @@ class Route:
         pending = [self]
         while pending:
             route = pending.pop()
-            for key in [key for key in route.following if is_forward(key) and key[0] in graphs]:
+            for key in graphs & route.following.keys():
                 del route.following[key]
             pending.extend(route.following.values())
-
-
-def is_forward(key: Key) -> bool:
-    return len(key) > 1

@@ -37,10 +37,10 @@ def ledger_without_optimizers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     gc.collect()
 
 
-def compiled(blocks: int = 3) -> nn.Sequential:
+def compiled(blocks: int = 3, dynamic: bool = False) -> nn.Sequential:
     model = nn.Sequential(*(Scale() for _ in range(blocks)))
     for block in model:
-        block.compile(backend="autockpt", options={"memory_budget": 1.0, "lower": "eager"}, dynamic=False)
+        block.compile(backend="autockpt", options={"memory_budget": 1.0, "lower": "eager"}, dynamic=dynamic)
     return model
 
 
@@ -90,6 +90,48 @@ def test_a_phase_that_goes_on_differently_is_recorded_the_next_time_and_planned(
     planned = autockpt.step_decision()
     assert planned is not None
     assert len(planned.calls) == 3 + 6
+
+
+def test_a_larger_dynamic_size_is_recorded_and_planned_and_a_smaller_one_is_covered(recorded: list[int]) -> None:
+    model = compiled(2, dynamic=True)
+
+    def step(batch: int) -> None:
+        model(torch.ones(batch, 8)).sum().backward()
+
+    for batch in (4, 4, 4):
+        step(batch)
+    recorded.clear()
+    step(3)
+    assert recorded == []
+    step(9)
+    assert recorded == [0, 1]
+    step(9)
+    recorded.clear()
+    for batch in (9, 5, 2, 8):
+        step(batch)
+    assert recorded == []
+    assert len(ledger_of(CPU).planner._observed) == 1
+
+
+def test_nothing_grows_over_300_steps_with_changing_batch_sizes() -> None:
+    model = compiled(2, dynamic=True)
+    ledger = ledger_of(CPU)
+
+    def counted(steps: int) -> tuple[int, int, int]:
+        for number in range(steps):
+            y = model(torch.ones(2 + 7 * number % 41, 8))
+            if number % 5:
+                y.sum().backward()
+        del y
+        model.zero_grad()
+        gc.collect()
+        assert ledger.calls_in_flight == 0
+        objects = sum(str(type(one).__module__).startswith(("autockpt", "torch")) for one in gc.get_objects())
+        return objects, ledger.recorder.counter.now(), len(ledger.planner._observed)
+
+    first = counted(100)
+    then = counted(200)
+    assert then == first
 
 
 def test_a_call_whose_backward_is_never_reached_ends_with_its_outputs() -> None:
