@@ -5,6 +5,8 @@ Exit codes: 0, or what the command says; 2 for wrong use, with one line on stder
 
 from __future__ import annotations
 
+import atexit
+import gc
 import sys
 from collections.abc import Sequence
 
@@ -43,6 +45,9 @@ def autockpt() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    if arguments is None:
+        # The process ends with the command: graphs that are left need not be scanned for cycles, which takes seconds.
+        atexit.register(gc.freeze)
     try:
         code = autockpt.main(arguments, prog_name="autockpt", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:

@@ -130,10 +130,9 @@ def _baselines(joint: JointModule, decision: Decision, progress: Progress) -> It
     """What one could do instead, priced by the same clock."""
     progress("baselines")
     evaluator = decision.frontier.space.evaluator
-    for baseline in find_baselines(decision.problem):
-        if baseline.name in _BASELINES:
-            found = evaluator.evaluate(baseline.plan, baseline.name)
-            yield replace(found, method=baseline.name)
+    for baseline in find_baselines(decision.problem, names=_BASELINES):
+        found = evaluator.evaluate(baseline.plan, baseline.name)
+        yield replace(found, method=baseline.name)
     if decision.problem.lowering is Lowering.INDUCTOR:
         progress(TORCH_PARTITION)
         yield torch_candidate(joint, decision)

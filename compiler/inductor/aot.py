@@ -14,6 +14,7 @@ from torch._functorch import partitioners
 from torch._functorch._aot_autograd.descriptors import InputMutationAOTOutput
 from torch._functorch._aot_autograd.graph_compile import is_opaque_node
 from torch._functorch.compile_utils import fx_graph_cse, raise_getitems
+from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.experimental.proxy_tensor import is_sym_node
 from torch.utils import _pytree as pytree
 from torch.utils._ordered_set import OrderedSet
@@ -46,12 +47,12 @@ def torch_partition(joint: fx.GraphModule, inputs: Sequence[Any], **kwargs: Any)
     return partitioners.min_cut_rematerialization_partition(joint, inputs, **kwargs)
 
 
-def copy_joint(joint: fx.GraphModule) -> fx.GraphModule:
+def copy_joint(joint: fx.GraphModule, module: type[fx.GraphModule] = fx.GraphModule) -> fx.GraphModule:
     """A copy, for a pass that changes its argument."""
     graph = fx.Graph()
     output = graph.output(graph.graph_copy(joint.graph, {}))
     output.meta = dict(next(iter(joint.graph.find_nodes(op="output"))).meta)
-    return fx.GraphModule(joint, graph)
+    return module(joint, graph)
 
 
 def saved_by(joint: fx.GraphModule, modules: Modules) -> frozenset[str]:
@@ -74,15 +75,18 @@ def timed_torch_partition(
 
 
 def torch_default_saved(joint: fx.GraphModule, arguments: Mapping[str, Any]) -> frozenset[str]:
-    """The values of the joint graph that torch's default partition saves, without graph inputs. Nothing is written."""
+    """The values of a tidy joint graph that torch's default partition saves, without graph inputs.
+
+    No module is written, no Python code is generated for the copy, and common subexpressions are gone already.
+    """
     choose = partitioners.choose_saved_values_set
 
     def stop(*choice: Any, **named: Any) -> None:
         raise _Chosen(frozenset(node.name for node in choose(*choice, **named)))
 
     try:
-        with functorch_config.patch(TORCH_DEFAULTS), saved_value_choice(stop):
-            modules = torch_partition(copy_joint(joint), (), **arguments)
+        with functorch_config.patch({**TORCH_DEFAULTS, "cse": False}), saved_value_choice(stop):
+            modules = torch_partition(copy_joint(joint, _LazyGraphModule), (), **arguments)
     except _Chosen as chosen:
         return chosen.names & {node.name for node in joint.graph.nodes if node.op == "call_function"}
     # A backward that needs nothing of the forward leaves nothing to choose.
@@ -93,13 +97,15 @@ def tidy(joint: fx.GraphModule) -> None:
     """Remove dead and repeated nodes and turn torch's rules into tags, as torch does before it partitions."""
     joint.graph.eliminate_dead_code()
     if functorch_config.cse:
+        # Generates the module's code; what follows sets tags only.
         joint.graph = fx_graph_cse(joint.graph)
+    else:
+        joint.recompile()
     if partitioners.has_recomputable_ops(joint):
         partitioners.cleanup_recompute_tags(joint, is_default_partition=False)
     partitioners.force_save_collectives(joint)
     partitioners.force_save_effectful_ops(joint)
     partitioners.force_save_bw_mutation_src(joint)
-    joint.recompile()
 
 
 def mutated_inputs(joint: fx.GraphModule) -> set[fx.Node]:

@@ -23,10 +23,12 @@ class Baseline:
     recompute_seconds: float
 
 
-def find_baselines(problem: Problem, saved: Mapping[str, Collection[str]] | None = None) -> list[Baseline]:
-    """Every baseline of the table, and one for each saved set that is passed in."""
+def find_baselines(
+    problem: Problem, saved: Mapping[str, Collection[str]] | None = None, names: Collection[str] | None = None
+) -> list[Baseline]:
+    """Every baseline of the table, or those of these names, and one for each saved set that is passed in."""
     simulator = Simulator(problem)
-    plans = {name: list(rule(problem)) for name, rule in BASELINES.items()}
+    plans = {name: list(rule(problem)) for name, rule in BASELINES.items() if names is None or name in names}
     plans |= {name: list(plans_saving(problem, names)) for name, names in (saved or {}).items()}
     return [_baseline(simulator, name, found) for name, found in plans.items()]
 
