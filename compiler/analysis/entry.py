@@ -135,10 +135,13 @@ def _plan_graphs(request: AnalysisRequest, fake: FakeStep, state_bytes: int) -> 
         progress=request.progress,
     )
     graphs: list[GraphAnalysis] = []
-    request.progress("tracing")
+    request.progress("capturing the model")
     try:
         traced = trace(
-            fake, lambda joint: graphs.append(analyze_graph(joint, how, request.alternatives)), request.accumulate
+            fake,
+            lambda joint: graphs.append(analyze_graph(joint, how, request.alternatives)),
+            request.accumulate,
+            request.progress,
         )
     except AutockptError:
         raise

@@ -22,6 +22,7 @@ from autockpt.inductor.fake.parts import compiled_by
 from autockpt.inductor.fake.step import FakeStep
 from autockpt.inductor.joint import JointModule
 from autockpt.inductor.scheduler import InnerCompile, precision_patches
+from autockpt.units import Progress
 
 log = logging.getLogger("autockpt")
 Visit = Callable[[JointModule], None]
@@ -97,7 +98,7 @@ class TracedStep:
     """Why the step could not be observed."""
 
 
-def trace(step: FakeStep, visit: Visit, accumulate: int = 1) -> TracedStep:
+def trace(step: FakeStep, visit: Visit, accumulate: int = 1, progress: Progress = lambda _: None) -> TracedStep:
     """Call `visit` with every joint graph of a step on fake tensors, while it can still be run dry.
 
     Where the step is more than one compiled graph, or `accumulate` micro-batches, its calls are observed as well.
@@ -110,7 +111,7 @@ def trace(step: FakeStep, visit: Visit, accumulate: int = 1) -> TracedStep:
         "accumulated_recompile_limit": _UNLIMITED,
         "run_gc_after_compile": False,
     }
-    backend = _TracingBackend(visit)
+    backend = _TracingBackend(visit, progress)
     with step.mode, torch._dynamo.config.patch(alone), compiled_by(backend, step.parts):
         forward = step.forward if step.parts else torch.compile(step.forward, backend=backend)
         forward(*step.inputs, **step.named_inputs)
@@ -121,6 +122,7 @@ def trace(step: FakeStep, visit: Visit, accumulate: int = 1) -> TracedStep:
         ]
         if accumulate == 1 and backend.compiled == 1 and not step.parts and not breaks:
             return TracedStep(tuple(breaks))
+        progress("running the step on tensors without memory")
         try:
             observed = _observe(step, forward, backend, min(accumulate, 2))
         except Exception as error:
@@ -145,6 +147,7 @@ def _observe(
 @dataclass(eq=False)
 class _TracingBackend:
     visit: Visit
+    progress: Progress
     observer: StepObserver | None = None
     compiled: int = 0
     """Graphs that Dynamo captured, with and without a gradient."""
@@ -154,6 +157,8 @@ class _TracingBackend:
 
     def __call__(self, gm: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         holds: list[bool] = []
+        # Large graphs take as long here as Dynamo took to capture them.
+        self.progress(f"tracing forward and backward of {len(gm.graph.nodes)} operations")
 
         def partition(joint: JointModule) -> Modules:
             holds.extend(joint.inputs_of_backward)

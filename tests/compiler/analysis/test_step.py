@@ -98,7 +98,10 @@ def test_gradients_are_outside_from_the_backward_that_makes_them_and_from_the_st
 
 
 def test_the_loss_outside_is_counted_with_what_eager_autograd_saves() -> None:
-    traced = trace(from_factory(loss_outside, {}, CPU), lambda joint: None)
+    said: list[str] = []
+    traced = trace(from_factory(loss_outside, {}, CPU), lambda joint: None, progress=said.append)
+
+    assert [text.split()[0] for text in said] == ["tracing", "running"]
 
     (step,) = traced.micro_batches
     logits = 64 * VOCABULARY * 4
