@@ -3,7 +3,16 @@
 from autockpt.measure.blocks import checkpoint_block, find_blocks
 from autockpt.measure.factory import check_settings, load_factory, parameters_of
 from autockpt.measure.gradients import ReferenceGradients
-from autockpt.measure.loops import StepVerdict, step_markdown, step_summary, step_table, verify_step
+from autockpt.measure.loops import (
+    ComparedLoop,
+    StepVerdict,
+    compare_loops,
+    compared_table,
+    step_markdown,
+    step_summary,
+    step_table,
+    verify_step,
+)
 from autockpt.measure.peak import measure_peak, measure_peaks
 from autockpt.measure.recomputed import RecomputedVerdict, verify_recomputed
 from autockpt.measure.step import Training, check_device, load_training
@@ -14,6 +23,7 @@ from autockpt.measure.verify_report import falling_peaks, verify_markdown, verif
 
 __all__ = [
     "TOLERANCE",
+    "ComparedLoop",
     "Ratio",
     "RecomputedVerdict",
     "ReferenceGradients",
@@ -23,6 +33,8 @@ __all__ = [
     "check_device",
     "check_settings",
     "checkpoint_block",
+    "compare_loops",
+    "compared_table",
     "falling_peaks",
     "find_blocks",
     "interleaved_times",

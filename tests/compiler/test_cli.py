@@ -50,7 +50,7 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"autockpt {autockpt.__version__}\n"
 
 
-BENCHES = ["bench budgets", "bench frontier", "bench ledger", "bench overhead", "bench plan"]
+BENCHES = ["bench budgets", "bench frontier", "bench ledger", "bench overhead", "bench plan", "bench step"]
 
 
 @pytest.mark.parametrize(
@@ -95,6 +95,7 @@ def test_a_shell_completes_commands_options_and_factories(
         "ledger",
         "overhead",
         "plan",
+        "step",
     ]
     assert completions("autockpt analyze --max", monkeypatch, capfd) == ["--max-batch"]
     assert completions(f"autockpt analyze {script}:b", monkeypatch, capfd) == [f"{script}:big", f"{script}:build"]

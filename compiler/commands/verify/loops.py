@@ -19,7 +19,7 @@ def verify_loops(parsed: Arguments) -> int:
         found = verify(parsed, progress)
     console, lines = stdout_console(190, quiet=parsed.json == "-"), step_summary(found)
     console.print(step_table(found))
-    print_lines(console, [*lines, *(f"{v.target.rpartition(':')[2]} at {v.budget}: {v.note}" for v in found if v.note)])
+    print_lines(console, lines)
     if parsed.json:
         write_json(parsed.json, [verdict.as_json() for verdict in found])
     if parsed.markdown:

@@ -33,7 +33,7 @@ class LoopReference:
         return peaks
 
     def repeat(self, loop: Loop, steps: int) -> None:
-        """Run the same loop once more and note by how much its gradients differ."""
+        """Run the same steps once more and note by how much their gradients differ."""
         for number in range(steps):
             self.restore(loop.model, number)
             loop.seconds(number)

@@ -46,7 +46,7 @@ def step_table(verdicts: Sequence[StepVerdict]) -> Table:
 
 
 def step_summary(verdicts: Sequence[StepVerdict]) -> list[str]:
-    """Counts over all verdicts, then a line for every broken promise."""
+    """Counts over all verdicts, then a line for every broken promise and every note."""
     count = len(verdicts)
 
     def holds(promise: str) -> int:
@@ -63,9 +63,9 @@ def step_summary(verdicts: Sequence[StepVerdict]) -> list[str]:
         f"{equal + noise}, within {TOLERANCE:g}: {holds('gradients')}",
     ]
     for one in verdicts:
-        if one.broken:
-            name = f"{one.target.rpartition(':')[2]} at {one.budget}"
-            lines.append(f"{name}: BROKEN: {', '.join(one.broken)}{'; ' if one.note else ''}{one.note}")
+        name = " at ".join(filter(None, (one.target.rpartition(":")[2], one.budget)))
+        lines += [f"{name}: BROKEN: {', '.join(one.broken)}"] if one.broken else []
+        lines += [f"{name}: {one.note}"] if one.note else []
     return lines
 
 
@@ -74,6 +74,5 @@ def step_markdown(arguments: str, verdicts: Sequence[StepVerdict], lines: Sequen
     versions = f"autockpt {__version__}, torch {torch.__version__}, {torch.get_num_threads()} threads"
     rows = [list(_HEADINGS), ["---"] * len(_HEADINGS), *(_cells(one) for one in verdicts)]
     body = "\n".join("| " + " | ".join(row) + " |" for row in rows)
-    notes = [f"{one.target.rpartition(':')[2]} at {one.budget}: {one.note}" for one in verdicts if one.note]
-    listed = "\n".join(f"- {line}" for line in (*lines, *notes))
+    listed = "\n".join(f"- {line}" for line in lines)
     return f"{versions}: `autockpt verify --step {arguments}`\n\n{body}\n\n{listed}\n"
