@@ -158,7 +158,9 @@ class StepPlanner:
         return self._ledger.optimizers.expected_bytes - self._ledger.optimizers.existing_bytes
 
     def _record_alone(self, observed: Observed, variant: Variant, entry_bytes: int) -> None:
-        eager_bytes = observed.gap_bytes + max(entry_bytes - observed.observed_at_bytes, 0)
+        # Observed with another plan, which held other bytes between its passes.
+        held_more = variant.option.held_bytes - observed.options[0].held_bytes
+        eager_bytes = max(observed.gap_bytes + held_more + max(entry_bytes - observed.observed_at_bytes, 0), 0)
         budget_bytes = budget_of(observed.graphs)
         made = StepDecision.alone(variant, entry_bytes, eager_bytes, budget_bytes, self._ledger.device)
         # The line of the graph's own decision says all of it.
