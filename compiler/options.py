@@ -31,7 +31,7 @@ class Options:
     memory_budget: int | float | str = "auto"
     reserve: int | str = 0
     planner: str = "auto"
-    solve_seconds: float = 10.0
+    solve_seconds: float = 60.0
     device: str | None = None
     cost: str = "profile"
     """Where seconds come from: the device's profile, or timings of the graph in hand."""

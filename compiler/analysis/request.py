@@ -41,7 +41,7 @@ class AnalysisRequest:
     """Micro-batches of a step, whose gradients add up."""
     alternatives: bool = True
     """Whether to compute the frontier, the baselines and the tables of tensors too, besides the chosen plan."""
-    solve_seconds: float = 10.0
+    solve_seconds: float = 60.0
     progress: Progress = lambda _: None
 
     def __post_init__(self) -> None:

@@ -1,9 +1,10 @@
 """Solve linear programs with HiGHS, set up so that the same program always has the same answer.
 
-One thread and one seed. Only the time limit of `solve_integer` can make two runs differ, and its solution then says
-`timed_out`. The solver is the HiGHS inside ortools: the package highspy brings a library of the same name, and one
-process cannot load both. Models are written as protocol buffers, whole arrays at a time, because building them one
-variable and one constraint at a time takes longer than solving them.
+One thread, one seed, and a limit of nodes instead of seconds. Only the time limit of `solve_integer`, an emergency
+brake, can make two runs differ, and its solution then says `timed_out`. The solver is the HiGHS inside ortools: the
+package highspy brings a library of the same name, and one process cannot load both. Models are written as protocol
+buffers, whole arrays at a time, because building them one variable and one constraint at a time takes longer than
+solving them.
 """
 
 from __future__ import annotations
@@ -46,11 +47,17 @@ def solve_duals(program: LinearProgram) -> Floats | None:
     return np.maximum(duals, 0.0)
 
 
-def solve_integer(program: LinearProgram, limit_seconds: float, tolerance: float = 0.0) -> IntegerSolution:
-    """The cheapest solution in integers; one within `tolerance` of the best bound counts as optimal."""
+def solve_integer(
+    program: LinearProgram, limit_seconds: float, tolerance: float = 0.0, most_nodes: int | None = None
+) -> IntegerSolution:
+    """The cheapest solution in integers, of those found at `most_nodes` nodes of the search.
+
+    One within `tolerance` of the best bound counts as optimal.
+    """
     model = _model(program, integer=True)
     near_enough = {"mip_rel_gap": 1e-6, "mip_abs_gap": max(tolerance, 1e-6)}
-    result = _solve(model, doubles=near_enough, limit_seconds=limit_seconds)
+    nodes = {} if most_nodes is None else {"mip_max_nodes": most_nodes}
+    result = _solve(model, integers=nodes, doubles=near_enough, limit_seconds=limit_seconds)
     found = result.has_primal_feasible_solution()
     return IntegerSolution(
         values=np.array(result.variable_values(list(model.variables()))) if found else None,

@@ -48,7 +48,11 @@ class IntervalSolution:
 
 
 def solve_intervals(
-    intervals: Intervals, slack_bytes: Floats, limit_seconds: float, tolerance_seconds: float = 0.0
+    intervals: Intervals,
+    slack_bytes: Floats,
+    limit_seconds: float,
+    tolerance_seconds: float = 0.0,
+    most_nodes: int | None = None,
 ) -> IntervalSolution | None:
     """The cheapest solution within `slack_bytes` at each moment; None where there is none, or none found in time.
 
@@ -63,7 +67,7 @@ def solve_intervals(
     if rounded and rounded.seconds - lp_seconds <= tolerance_seconds:
         return _solution(rounded, lp_seconds, lp_seconds, proven=rounded.seconds <= lp_seconds, timed_out=False)
     program = posed.program.fixed_by(relaxed, rounded.seconds * posed.scale) if rounded else posed.program
-    found = solve_integer(program, limit_seconds, tolerance_seconds * posed.scale)
+    found = solve_integer(program, limit_seconds, tolerance_seconds * posed.scale, most_nodes)
     best = rounded
     if found.values is not None:
         searched = posed.assignment(found.values)

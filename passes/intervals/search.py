@@ -25,6 +25,8 @@ _ROUNDS_TO_IMPROVE = 5
 """With fewer rounds than these, the first plan that fits is taken."""
 _TOLERANCE = 0.003
 """Share of a step's seconds by which a solution may miss its bound: its replay changes more than that."""
+_MOST_NODES = 1000
+"""Of one integer program. Those of the model zoo are solved at the root."""
 _USED = 0.995
 """A plan that uses this share of the budget needs no further round."""
 
@@ -95,7 +97,9 @@ class IntervalSearch:
     def _solve(self, slack_bytes: Floats) -> IntervalSolution | None:
         """All budgets together share one time limit."""
         started = perf_counter()
-        solution = solve_intervals(self._graph.intervals, slack_bytes, self._limit_seconds, self._tolerance_seconds)
+        solution = solve_intervals(
+            self._graph.intervals, slack_bytes, self._limit_seconds, self._tolerance_seconds, _MOST_NODES
+        )
         self._limit_seconds -= perf_counter() - started
         self.timed_out |= solution is not None and solution.timed_out
         return solution

@@ -42,7 +42,7 @@ class Frontier:
         self,
         problem: Problem,
         generators: Sequence[GeneratorFactory] = PLANNERS["auto"],
-        solve_seconds: float = 10.0,
+        solve_seconds: float = 60.0,
         effort: Effort | None = None,
         progress: Callable[[str], None] = lambda _: None,
     ) -> None:

@@ -61,7 +61,7 @@ class Effort:
 
 
 class SearchSpace:
-    def __init__(self, problem: Problem, effort: Effort | None = None, solve_seconds: float = 10.0) -> None:
+    def __init__(self, problem: Problem, effort: Effort | None = None, solve_seconds: float = 60.0) -> None:
         self.problem = problem
         self.effort = effort or Effort.for_graph(len(problem.graph.values))
         self.evaluator = Evaluator(problem)

@@ -150,7 +150,7 @@ class Setup:
     lowering: Lowering = Lowering.INDUCTOR
     threads: int = 1
     planner: str = "auto"
-    solve_seconds: float = 10.0
+    solve_seconds: float = 60.0
     margin: float = UNCHECKED_MARGIN
     allowed: tuple[str, ...] = ()
     """Operators that the user vouched for (`allow_recompute`), sorted."""

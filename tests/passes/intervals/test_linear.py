@@ -73,3 +73,22 @@ def test_constraints_that_nothing_satisfies_have_no_solution_and_an_infinite_bou
     assert solve_linear(program) is None
     assert solve_integer(program, 10.0).values is None
     assert integer_bound(program, 10) == inf
+
+
+def market_split(items: int, demands: int, seed: int) -> LinearProgram:
+    """Equations over shares with large coefficients: no cut helps, only the search (Cornuejols and Dawande 1998)."""
+    dice = Random(seed)
+    constraints = Constraints()
+    for _ in range(demands):
+        weights = [float(dice.randint(1, 99)) for _ in range(items)]
+        half = float(sum(weights) // 2)
+        constraints.add(list(range(items)), weights, low=half, high=half)
+    return LinearProgram.of_shares(np.ones(items), constraints)
+
+
+def test_a_limit_of_nodes_ends_the_search_in_the_same_place_however_much_time_there_is() -> None:
+    program = market_split(items=30, demands=4, seed=0)
+    limited = [solve_integer(program, seconds, most_nodes=3) for seconds in (60.0, 600.0)]
+    assert [one.timed_out for one in limited] == [False, False]
+    assert not any(one.proven for one in limited)
+    assert limited[0].bound == limited[1].bound
