@@ -18,8 +18,10 @@ from autockpt.commands.values import (
     positive,
     seconds,
     setting,
+    sizes,
     target,
     targets,
+    ways,
 )
 
 Arguments = SimpleNamespace
@@ -56,6 +58,8 @@ COUNT = ParsedText("count", positive)
 FRACTION = ParsedText("fraction", fraction)
 SECONDS = ParsedText("seconds", seconds)
 BUDGET = ParsedText("budget", budget)
+SIZES = ParsedText("sizes", sizes)
+WAY = ParsedText("way", ways)
 OUTPUT = ParsedText("file", output)
 TARGET = _Target("target", target)
 

@@ -85,6 +85,29 @@ def setting(text: str) -> tuple[str, Any]:
         return name, value
 
 
+def sizes(text: str) -> tuple[str, tuple[int, ...]]:
+    """`NAME=4,8,16`: the sizes that an argument of the factory takes one after another."""
+    name, equals, numbers = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise ValueError(f"{text!r} is not NAME=SIZE,SIZE, such as batch=4,8,16")
+    found = tuple(positive(number.strip()) for number in numbers.split(","))
+    if len(set(found)) < len(found):
+        raise ValueError(f"{text} names a size twice")
+    return name, found
+
+
+WAYS = ("automatic", "true", "mark")
+
+
+def ways(text: str) -> tuple[str, ...]:
+    """How sizes become dynamic: some of `WAYS`, separated by commas."""
+    found = tuple(word.strip() for word in text.split(","))
+    for word in found:
+        if word not in WAYS:
+            raise ValueError(f"{word!r} is not one of {', '.join(WAYS)}")
+    return found
+
+
 def output(text: str) -> str:
     """A file to be written: its folder exists and may be written to. `-` is stdout."""
     path = Path(text)

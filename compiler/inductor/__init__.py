@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         current_compilation,
         inductor_modes,
         inductor_options,
+        mark_dynamic,
         recompile_limit,
         reset_dynamo,
         torch_budget,
@@ -81,6 +82,7 @@ __all__ = [
     "inductor_modes",
     "inductor_options",
     "interpret",
+    "mark_dynamic",
     "observe_backward",
     "plain_inductor",
     "precision_patches",
@@ -110,7 +112,8 @@ _NAMES = {
     "runtime.captured": "CapturedGraph NotCompiledAgain",
     "scheduler": "InnerCompile plain_inductor precision_patches",
     "torch_api": (
-        "AutockptError current_compilation inductor_modes inductor_options recompile_limit reset_dynamo torch_budget"
+        "AutockptError current_compilation inductor_modes inductor_options mark_dynamic recompile_limit reset_dynamo "
+        "torch_budget"
     ),
 }
 """By module. No module is named like one of these: importing it would hide the name."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -48,6 +48,11 @@ def current_compilation() -> tuple[int, int] | None:
 def recompile_limit() -> int:
     """How often Dynamo compiles one function; beyond that it runs uncompiled."""
     return int(torch._dynamo.config.recompile_limit)
+
+
+def mark_dynamic(tensor: torch.Tensor, dimensions: Sequence[int]) -> None:
+    """Dynamo compiles for any size of these dimensions, or raises."""
+    torch._dynamo.mark_dynamic(tensor, list(dimensions))
 
 
 def inductor_options() -> list[str]:

@@ -15,6 +15,17 @@ from autockpt.measure.loops import (
 )
 from autockpt.measure.peak import measure_peak, measure_peaks
 from autockpt.measure.recomputed import RecomputedVerdict, verify_recomputed
+from autockpt.measure.sizes import (
+    SizedModel,
+    SizeVerdict,
+    WayVerdict,
+    all_sizes,
+    check_sizes,
+    sizes_lines,
+    sizes_markdown,
+    sizes_tables,
+    verify_sizes,
+)
 from autockpt.measure.step import Training, check_device, load_training
 from autockpt.measure.time_limit import within_seconds
 from autockpt.measure.timing import Ratio, interleaved_times, ratio, seconds_by_family
@@ -27,11 +38,16 @@ __all__ = [
     "Ratio",
     "RecomputedVerdict",
     "ReferenceGradients",
+    "SizeVerdict",
+    "SizedModel",
     "StepVerdict",
     "Training",
     "Verdict",
+    "WayVerdict",
+    "all_sizes",
     "check_device",
     "check_settings",
+    "check_sizes",
     "checkpoint_block",
     "compare_loops",
     "compared_table",
@@ -45,11 +61,15 @@ __all__ = [
     "parameters_of",
     "ratio",
     "seconds_by_family",
+    "sizes_lines",
+    "sizes_markdown",
+    "sizes_tables",
     "step_markdown",
     "step_summary",
     "step_table",
     "verify_markdown",
     "verify_recomputed",
+    "verify_sizes",
     "verify_step",
     "verify_summary",
     "verify_table",

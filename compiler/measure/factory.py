@@ -59,7 +59,9 @@ def parameters_of(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter
         return {}
 
 
-def check_settings(factory: Callable[..., Any], settings: Mapping[str, Any], target: str) -> None:
+def check_settings(
+    factory: Callable[..., Any], settings: Mapping[str, Any], target: str, option: str = "--set"
+) -> None:
     """Raise AutockptError where the factory does not take one of the settings."""
     accepted = parameters_of(factory)
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in accepted.values()):
@@ -67,4 +69,4 @@ def check_settings(factory: Callable[..., Any], settings: Mapping[str, Any], tar
     for name in settings:
         if name not in accepted:
             known = f"takes {', '.join(accepted)}" if accepted else "takes no arguments"
-            raise AutockptError(f"--set {name}: {target} {known}")
+            raise AutockptError(f"{option} {name}: {target} {known}")

@@ -9,6 +9,7 @@ import torch
 
 from autockpt.measure.step import Training
 
+GRADIENT_SEED = 1
 _MAX_NOISE = 1e-3
 """A larger difference is never attributed to the noise of plain Inductor."""
 
@@ -57,7 +58,7 @@ class ReferenceGradients:
 
 def _results(training: Training) -> dict[str, torch.Tensor]:
     """Loss and gradients of one step from a fixed random state."""
-    torch.manual_seed(1)
+    torch.manual_seed(GRADIENT_SEED)
     loss = training.step()
     named = training.model.named_parameters()
     return {"loss": loss} | {f"{name}.grad": p.grad.clone() for name, p in named if p.grad is not None}

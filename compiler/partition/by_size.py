@@ -53,7 +53,7 @@ def choose_by_size(joint: JointModule, request: Request, loss_bytes: int = 0) ->
     if request.setup.budget.fraction is not None or shapes is None or not sizes:
         choice = choose(joint, _less(request, loss_bytes))
         # A fraction is a place between two peaks of these sizes, and moves with them.
-        return choice if shapes is None else _with_range(choice, joint, shapes, sizes, ())
+        return choice if shapes is None else _with_range(choice, joint, shapes, sizes)
     return _BySize(joint, _in_total(request, joint.graph), shapes, loss_bytes).run()
 
 
@@ -71,7 +71,7 @@ class _BySize:
             if choice.decision.outcome is not Outcome.OVER_BUDGET:
                 break
         if choice.decision.outcome is Outcome.OVER_BUDGET:
-            return _with_range(choice, self.joint, self.shapes, planned, ())
+            return _with_range(choice, self.joint, self.shapes, planned)
         is_fastest = choice.decision.outcome is Outcome.FASTEST
         if not is_fastest:
             record_bound_call(activation_bytes)
@@ -79,7 +79,7 @@ class _BySize:
         traced, budget_bytes = self.joint.graph_sizes, self.request.setup.budget.total_bytes
         assert budget_bytes is not None
         conditions = range_of(live, budget_bytes, traced, planned, self.shapes.declared, lower=lower)
-        return _with_range(choice, self.joint, self.shapes, planned, conditions)
+        return _with_range(choice, self.joint, self.shapes, planned, conditions, live)
 
     def _attempts(self, growth: float) -> Iterator[Sizes]:
         """Sizes to plan at, the largest first; the last are those of the call, or that the user declared."""
@@ -128,8 +128,10 @@ class _BySize:
 
     def _live_bytes(self, choice: Choice, planned: Sizes) -> SizedBytes | None:
         """What the plan needs at every moment, as a function of the sizes; None where that is not to be found."""
-        terms = terms_of(self._byte_counts)
-        points = terms and sample_points(terms, self.joint.graph_sizes, self.shapes.allows)
+        known = self.joint.graph_sizes.keys()
+        equal = [pair for pair in self.shapes.equalities if all(side.free_symbols <= known for side in pair)]
+        terms = terms_of(self._byte_counts, equal)
+        points = terms and sample_points(terms, self.joint.graph_sizes, self.shapes.allows, equal)
         if not terms or not points:
             return None
         try:
@@ -173,7 +175,12 @@ def _output_bytes(graph: JointGraph) -> int:
 
 
 def _with_range(
-    choice: Choice, joint: JointModule, shapes: Shapes, planned: Sizes, conditions: tuple[Any, ...]
+    choice: Choice,
+    joint: JointModule,
+    shapes: Shapes,
+    planned: Sizes,
+    conditions: tuple[Any, ...] = (),
+    live: SizedBytes | None = None,
 ) -> Choice:
     traced, symbolic = joint.graph_sizes, joint.graph.symbolic
     numbers = joint.all_sizes(planned)
@@ -181,4 +188,4 @@ def _with_range(
         {str(symbol): f"{numbers[symbol]} ({why})" for symbol, (_, why) in symbolic.bounds.items()} if symbolic else {}
     )
     names = {symbol: shapes.name(symbol) for symbol in traced}
-    return replace(choice, sizes=SizeRange(traced, planned, names, conditions, shapes.declared, bounds))
+    return replace(choice, sizes=SizeRange(traced, planned, names, conditions, shapes.declared, bounds, live))

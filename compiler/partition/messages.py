@@ -66,10 +66,11 @@ def unused_reason(decision: Decision, used_bytes: int) -> str | None:
     return f"the next faster plan found needs {format_size(needed)}" if needed and needed > budget_bytes else ""
 
 
-def infeasible(decision: Decision, outside_bytes: int = 0) -> str:
+def infeasible(decision: Decision, outside_bytes: int = 0, sizes: str = "") -> str:
     """One paragraph for a budget that no plan fits: the minimum peak, what fills it, and what to change.
 
-    `outside_bytes` are live outside of the graph and are no part of the decision's budget.
+    `outside_bytes` are live outside of the graph and are no part of the decision's budget; `sizes` are the dynamic ones
+    of the call, such as "x.size(0)=64".
     """
     forecast = decision.forecast
     shown = dict.fromkeys(_ALWAYS_NAMED, 0) | forecast.filled_by()
@@ -78,7 +79,8 @@ def infeasible(decision: Decision, outside_bytes: int = 0) -> str:
     filled += f", and outside of the graph {format_size(outside_bytes)}" if outside_bytes else ""
     budget_bytes = decision.budget_bytes + outside_bytes
     return (
-        f"no plan fits memory_budget: {format_size(budget_bytes)} is below the minimum peak found, "
+        f"no plan fits memory_budget: {format_size(budget_bytes)} is below the minimum peak found"
+        f"{f' for a call with {sizes}' if sizes else ''}, "
         f"{format_size(min_peak_bytes)} ({min_peak_bytes} bytes), reached at `{forecast.peak.operation}` "
         f"in the {'backward' if forecast.peak.in_backward else 'forward'} and filled, as forecast, by {filled}; "
         f"raise memory_budget, lower reserve, shrink the batch or the sequence, "

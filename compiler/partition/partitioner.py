@@ -101,7 +101,8 @@ class Partitioner:
         if decision.outcome is not Outcome.OVER_BUDGET:
             return
         if self.request.plan is None:
-            message, then = infeasible(decision, self.outside_bytes), "running at the minimum peak"
+            sizes = choice.sizes.call if choice.sizes is not None else ""
+            message, then = infeasible(decision, self.outside_bytes, sizes), "running at the minimum peak"
             min_peak_bytes = decision.needed_bytes
         else:
             message, then = over_budget(decision), "running it all the same"

@@ -76,6 +76,17 @@ class Shapes:
                         found[symbol] = upper
         return found
 
+    @cached_property
+    def equalities(self) -> tuple[tuple[Any, Any], ...]:
+        """Expressions in sizes that Dynamo assumes to be equal, such as `s0*s1` and `s2*s3` of tokens and targets.
+
+        A symbol that Dynamo replaced by another does not occur in them, as it does not in the graph.
+        """
+        sizes, replace = self.environment.backed_var_to_val, self.environment.replace
+        equations = [guard.expr for guard in self.environment.guards if isinstance(guard.expr, sympy.Eq)]
+        pairs = [(replace(equation.lhs), replace(equation.rhs)) for equation in equations]
+        return tuple((one, other) for one, other in pairs if one != other and _are_sizes(one - other, sizes))
+
     def allows(self, sizes: Mapping[Any, int]) -> bool:
         """Whether everything that Dynamo assumes of the sizes so far holds for these."""
         numbers = {symbol: sympy.Integer(size) for symbol, size in sizes.items()}
@@ -104,6 +115,11 @@ class Shapes:
         for condition in conditions:
             if self.environment.evaluate_expr(condition) != sympy.true:
                 raise RuntimeError(f"the traced sizes do not meet {condition}")
+
+
+def _are_sizes(expression: Any, sizes: Mapping[Any, Any]) -> bool:
+    symbols = expression.free_symbols
+    return bool(symbols) and all(symbol.is_integer and symbol in sizes for symbol in symbols)
 
 
 def bounds_of(

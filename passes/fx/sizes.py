@@ -9,6 +9,8 @@ from typing import Any
 
 import sympy  # type: ignore[import-untyped]  # has no hints
 import torch
+from torch.utils._sympy.functions import FloorDiv
+from torch.utils._sympy.functions import Max as TorchMax
 
 from autockpt.cost_models import TensorSpec
 from autockpt.cost_models.memory import allocated_bytes
@@ -60,5 +62,27 @@ class AllocatedBytes(sympy.Function):  # type: ignore[misc]  # sympy has no hint
 
 
 def without_rounding(nbytes: Any) -> Any:
-    """A byte count as an expression, without the rounding of a GPU's allocations."""
-    return sympy.sympify(nbytes).replace(AllocatedBytes, lambda exact: exact)
+    """A byte count as an expression, without the rounding of a GPU's allocations.
+
+    What torch leaves unsimplified of it is simplified, where that changes no value: a quotient without a remainder, and
+    a maximum of 1 and a size.
+    """
+    exact = sympy.sympify(nbytes).replace(AllocatedBytes, lambda argument: argument)
+    return exact.replace(FloorDiv, _quotient).replace(sympy.Max, _maximum).replace(TorchMax, _maximum)
+
+
+def _quotient(dividend: Any, divisor: Any) -> Any:
+    found = sympy.cancel(dividend / divisor)
+    return found if _is_whole(found) else FloorDiv(dividend, divisor)
+
+
+def _maximum(*values: Any) -> Any:
+    sizes = [value for value in values if not value.is_number]
+    is_size = len(sizes) == 1 and _is_whole(sizes[0]) and all(value <= 1 for value in values if value.is_number)
+    return sizes[0] if is_size else TorchMax(*values)  # type: ignore[no-untyped-call]  # of torch
+
+
+def _is_whole(expression: Any) -> bool:
+    """Whether it is a sum of products of sizes, without a subtraction: at least 1 wherever no size is 0."""
+    polynomial = expression.as_poly(*expression.free_symbols) if expression.free_symbols else None
+    return polynomial is not None and all(factor.is_Integer and factor > 0 for factor in polynomial.coeffs())

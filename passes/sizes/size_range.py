@@ -30,9 +30,18 @@ class SizeRange:
     """Largest sizes that the user declared; no call exceeds them."""
     bounds: Mapping[str, str] = field(default_factory=dict)
     """Sizes that depend on data: the number each was planned at, and where that is from."""
+    live: SizedBytes | None = field(default=None, repr=False)
+    """What the plan needs, as a function of the sizes; None where that was not found."""
 
     def contains(self, sizes: Sizes) -> bool:
         return all(_holds(condition, sizes) for condition in self.conditions)
+
+    def needed_bytes(self, named: Mapping[str, int]) -> int | None:
+        """What the plan needs at sizes of these names, margin included; None where that is not known."""
+        sizes = {symbol: named[name] for symbol, name in self.names.items() if name in named}
+        if self.live is None or len(sizes) < len(self.names):
+            return None
+        return int(self.live.peak(sizes))
 
     def limits(self) -> dict[str, tuple[int, int | None]]:
         """By name, the smallest and the largest size with all others as traced; None where any size will do."""
@@ -48,6 +57,12 @@ class SizeRange:
         if holds(declared or _LARGEST):
             return smallest, declared
         return smallest, _first(lambda size: not holds(size), traced, _LARGEST) - 1
+
+    @property
+    def call(self) -> str:
+        """The traced sizes, such as "x.size(0)=64, x.size(1)=32"."""
+        named = {self.names[symbol]: size for symbol, size in self.traced.items()}
+        return ", ".join(f"{name}={named[name]}" for name in sorted(named))
 
     def to_json(self) -> dict[str, Any]:
         limits = self.limits()

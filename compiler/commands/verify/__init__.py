@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from autockpt.commands.arguments import (
     BUDGET,
     COUNT,
+    SIZES,
+    WAY,
     Arguments,
     json_option,
     markdown_option,
@@ -46,6 +49,21 @@ _BUDGETS = (0.0, 0.3, 0.6, 1.0)
     "returns a model and a function that runs one step, which leaves its gradients in the model "
     "(examples/steps/loops.py). Without --budget: 10 % above the minimum peak, and the middle between it and plain.",
 )
+@click.option(
+    "--sizes",
+    multiple=True,
+    type=SIZES,
+    metavar="NAME=SIZE,SIZE...",
+    help="Instead: compile one model and call it at every combination of these arguments of the factory, such as "
+    "batch=4,16,64 length=32,64, smallest first and then mixed. Needs a --budget in bytes.",
+)
+@click.option(
+    "--dynamic",
+    multiple=True,
+    type=WAY,
+    metavar="WAY...",
+    help="How sizes become dynamic, with --sizes: automatic, true (dynamic=True), mark (mark_dynamic); default: all.",
+)
 @click.option("--details", is_flag=True, help="What is live at each peak, with source lines.")
 @json_option
 @markdown_option
@@ -58,21 +76,51 @@ def command(**values: Any) -> int:
     Exit code 1 where a measured peak is over its budget, a gradient differs by more than the tolerance, or a tenth of a
     budget is left unused without a reason; with --recomputed, where a recomputed value differs.
     """
-    return _run(Arguments(**values))
+    kind = _kind(click.get_current_context())
+    return _run(kind, Arguments(**values))
 
 
-def _run(parsed: Arguments) -> int:
+_TAKES = {
+    "": {"budget", "steps", "jobs", "device", "details", "markdown"},
+    "recomputed": {"budget", "steps", "device"},
+    "step": {"budget", "jobs", "markdown"},
+    "sizes": {"budget", "dynamic", "device", "markdown"},
+}
+"""Options of each kind of check, beside those that all take. Others are refused, not ignored."""
+_ALL_TAKE = {"targets", "set", "json"}
+
+
+def _kind(context: click.Context) -> str:
+    """The kind of check that was asked for; raises UsageError where an option is of another kind."""
+    typed = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    kinds = [name for name in typed if name in _TAKES]
+    if len(kinds) > 1:
+        raise click.UsageError(f"--{kinds[0]} and --{kinds[1]} are two kinds of check; one at a time")
+    kind = kinds[0] if kinds else ""
+    for name in typed:
+        if name in _TAKES[kind] | _ALL_TAKE | {kind}:
+            continue
+        if kind:
+            raise click.UsageError(f"--{kind} does not take --{name}")
+        raise click.UsageError(f"--{name} needs --{next(other for other in _TAKES if name in _TAKES[other])}")
+    return kind
+
+
+def _run(kind: str, parsed: Arguments) -> int:
     from autockpt.commands.verify.loops import verify_loops
     from autockpt.commands.verify.one_step import verify_one_step
     from autockpt.commands.verify.recomputed import compare_recomputed
+    from autockpt.commands.verify.sizes import verify_at_sizes
     from autockpt.measure import check_device
 
     if parsed.device:
         check_device(parsed.device)
-    if parsed.step:
+    if kind == "step":
         return verify_loops(parsed)
+    if kind == "sizes":
+        return verify_at_sizes(parsed)
     budgets = _evenly(parsed.steps) if parsed.steps else parsed.budget or _BUDGETS
-    return compare_recomputed(parsed, budgets) if parsed.recomputed else verify_one_step(parsed, budgets)
+    return compare_recomputed(parsed, budgets) if kind == "recomputed" else verify_one_step(parsed, budgets)
 
 
 def _evenly(count: int) -> list[float]:

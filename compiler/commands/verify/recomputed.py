@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import click
-
 from autockpt.commands.arguments import Arguments
 from autockpt.commands.console import print_lines, progress_line, stdout_console, write_json
 from autockpt.measure import verify_recomputed
 
 
 def compare_recomputed(parsed: Arguments, budgets: Sequence[int | float | str]) -> int:
-    if parsed.markdown or parsed.details:
-        raise click.UsageError("--recomputed prints a line for each step; --json is the one file it writes")
     with progress_line(log=True) as progress:
         found = [
             verdict

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -90,3 +91,25 @@ def test_bytes_that_no_combination_of_terms_explains_are_none() -> None:
 def test_samples_with_different_numbers_of_moments_are_none() -> None:
     points = tuple({S: size} for size in (4, 8))
     assert fit((sympy.Integer(1), S), points, [[10], [20, 30]]) is None
+
+
+def test_sizes_that_dynamo_knows_to_be_equal_are_one_term() -> None:
+    """Tokens and targets have sizes of their own, of which a model relates only the products."""
+    u, v = sympy.symbols("u v", integer=True, positive=True)
+    equal = [(S * T, u * v)]
+    moments = [4 * S * T + 8 * u * (v - 1) + 8 * u, 16 * T + 4 * u * v]
+    terms = terms_of(moments, equal)
+    assert terms == (1, S * T, T)
+    hints = {S: 4, T: 32, u: 4, v: 32}
+    points = sample_points(terms, hints, lambda sizes: sizes[S] * sizes[T] == sizes[u] * sizes[v], equal)
+    assert points
+    live = fit(terms, points, [[int(moment.xreplace(sizes)) for moment in moments] for sizes in points])
+    assert live is not None
+    assert live.peak({S: 64, T: 7, u: 7, v: 64}) == pytest.approx(12 * 64 * 7)
+    assert live.peak({S: 1, T: 7, u: 7, v: 1}) == pytest.approx(16 * 7 + 4 * 7)
+
+
+def test_where_no_larger_size_is_allowed_smaller_ones_are_sampled() -> None:
+    points = sample_points((sympy.Integer(1), S * T, T), HINTS, lambda sizes: sizes[S] * sizes[T] <= 4 * 32)
+    assert points
+    assert all(sizes[S] * sizes[T] <= 4 * 32 and min(sizes.values()) >= 1 for sizes in points)
