@@ -15,7 +15,7 @@ _CALLS = 10
 
 
 @dataclass(frozen=True)
-class Variant:
+class RecordedVariant:
     """One compilation by Dynamo."""
 
     graph: str
@@ -29,7 +29,7 @@ class VariantRecorder:
     """To be given to `torch.compile` as its backend."""
 
     backend: Callable[..., Any]
-    variants: list[Variant] = field(default_factory=list)
+    variants: list[RecordedVariant] = field(default_factory=list)
     ran: list[int] = field(default_factory=list)
     """Numbers of the variants that ran, one for each graph of each call."""
     _outputs: dict[int, Any] | None = None
@@ -39,7 +39,7 @@ class VariantRecorder:
         compiled = self.backend(gm, example_inputs)
         made = decisions()[-1:]
         number = len(self.variants)
-        self.variants.append(Variant(gm.code, made[0] if made != last else None))
+        self.variants.append(RecordedVariant(gm.code, made[0] if made != last else None))
 
         def run(*args: Any) -> Any:
             self.ran.append(number)
