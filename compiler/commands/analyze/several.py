@@ -21,18 +21,24 @@ from autockpt.units import Progress
 
 def analyze_several(parsed: Arguments) -> list[dict[str, Any]]:
     """The reports, after their table was printed and written; `{"target", "error"}` where a target did not run."""
+    reports: list[dict[str, Any]] = []
     with progress_line(log=parsed.log) as progress, Children() as children:
-        reports = [
-            _report(children, target, _command(parsed), number, parsed, progress)
-            for number, target in enumerate(parsed.targets, 1)
-        ]
+        for number, target in enumerate(parsed.targets, 1):
+            reports.append(_report(children, target, _command(parsed), number, parsed, progress))
+            # After every target: whatever ends a run of an hour leaves the rows that it has made.
+            _write(parsed, reports)
     stdout_console(160, quiet=parsed.json == "-").print(analysis_table(reports))
-    if parsed.json:
+    if parsed.json == "-":
+        write_json("-", reports)
+    return reports
+
+
+def _write(parsed: Arguments, reports: list[dict[str, Any]]) -> None:
+    if parsed.json and parsed.json != "-":
         write_json(parsed.json, reports)
     if parsed.markdown:
         typed = click.get_current_context().meta[TYPED]
         write_file(Path(parsed.markdown), analysis_markdown(f"analyze {typed}", reports).encode())
-    return reports
 
 
 def _report(
