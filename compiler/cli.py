@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The process ends with the command: graphs that are left need not be scanned for cycles, which takes seconds.
         atexit.register(gc.freeze)
     try:
-        code = autockpt.main(arguments, prog_name="autockpt", standalone_mode=False)
+        code = autockpt.main(arguments, prog_name="autockpt", standalone_mode=False, obj=arguments is None)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         return 2

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import resource
 import sys
 import time
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from autockpt.commands.arguments import Arguments
 from autockpt.commands.console import progress_line, stdout_console
@@ -28,6 +31,9 @@ def analyze_one(parsed: Arguments, target: str) -> dict[str, Any]:
         check_page()
     if parsed.plot:
         check_plot(parsed.plot)
+    if click.get_current_context().obj and not parsed.what_if and not parsed.max_batch:
+        # The process ends with this one analysis: its garbage need not be found.
+        gc.disable()
     with progress_line(target if parsed.log else "", log=parsed.log) as progress:
         analysis = _analyze(parsed, target, progress)
     analysis.report["resources"] = _resources()
