@@ -19,6 +19,7 @@ from autockpt.step.graph import Lower, StepGraph
 from autockpt.step.outside import model_share
 from autockpt.step.variant import Compiled
 
+Select = Callable[[JointModule, Request], Choice]
 _NEARLY_ALL = 0.9
 """Share of a model's parameters from which a graph counts as the whole model."""
 _MOST_CALLS = 64
@@ -45,19 +46,20 @@ class Situation:
         budget = request.setup.budget
         return budget.total_bytes if budget.free_bytes is None else budget.free_bytes + self.entry_bytes
 
-    def alone(self, request: Request, on_infeasible: str) -> Partitioner:
-        """For a graph that is planned as the whole step: what is live outside of it comes off its budget."""
+    def alone(self, request: Request, on_infeasible: str, beside_loss: Select | None = None) -> Partitioner:
+        """For a graph that is planned as the whole step: what is live outside of it comes off its budget.
+
+        `beside_loss` selects where no plan fits with all that a loss outside may need.
+        """
         total_bytes = self.budget_bytes(request)
         if total_bytes is None:
             return Partitioner(request, on_infeasible, select=choose_by_size)
 
         def select(joint: JointModule, within: Request) -> Choice:
-            # The loss is an estimate. Where nothing fits with it, the lowest peak does, and the first step will show.
             choice = choose_by_size(joint, within, self.loss_bytes)
-            if choice.decision.outcome is not Outcome.OVER_BUDGET or not self.loss_bytes:
+            if beside_loss is None or choice.decision.outcome is not Outcome.OVER_BUDGET:
                 return choice
-            lowest = choose_by_size(joint, replace(within, fixed=choice.decision.candidate))
-            return choose_by_size(joint, within) if lowest.decision.outcome is Outcome.OVER_BUDGET else lowest
+            return beside_loss(joint, within)
 
         setup = replace(request.setup, budget=Budget(total_bytes=total_bytes - self.outside_bytes))
         return Partitioner(
@@ -80,7 +82,8 @@ def situation(device: torch.device, inputs: Sequence[Any], captured: CapturedGra
         entry_bytes=entry_bytes,
         outside_bytes=max(entry_bytes - own, 0) + optimizers.expected_bytes - optimizers.existing_bytes,
         holds_step=alone and (has_loss or share >= _NEARLY_ALL) and optimizers.count <= 1,
-        calls=max(min(math.ceil(1.0 / max(share, 1e-9)), _MOST_CALLS), 1 if alone else 2),
+        # What it holds counts beside a loss outside as it does beside another call.
+        calls=max(min(math.ceil(1.0 / max(share, 1e-9)), _MOST_CALLS), 1 if alone and has_loss else 2),
         loss_bytes=0 if has_loss or captured is None else 2 * captured.output_bytes,
     )
 
@@ -113,19 +116,32 @@ def compile_in_step(
     with around.ledger.recorder.paused():
         if captured is None:
             return _lowered(gm, inputs, around.alone(request, on_infeasible), lower)
-        budget_bytes, holds_step = around.budget_bytes(request), around.holds_step
+        budget_bytes = around.budget_bytes(request)
+        # A fraction is of the step's range, of which a loss outside is a part: that is observed first.
+        holds_step = around.holds_step and (budget_bytes is not None or not around.loss_bytes)
         graph = StepGraph(captured, lower, request, on_infeasible, budget_bytes, holds_step)
+        lean = graph.lean(around.calls, around.outside_bytes)
         if holds_step:
-            partitioner = around.alone(request, on_infeasible)
+            beside_loss = _observed_first(graph, lean) if around.loss_bytes else None
+            partitioner = around.alone(request, on_infeasible, beside_loss)
         else:
-            select = graph.lean(around.calls, around.outside_bytes)
-            partitioner = Partitioner(request, on_infeasible, select=select, outside_bytes=around.outside_bytes)
+            partitioner = Partitioner(request, on_infeasible, select=lean, outside_bytes=around.outside_bytes)
         compiled, _ = _lowered(gm, inputs, partitioner, lower)
         if not partitioner.recorded:
             # It has no backward, or could not be planned; what it holds is live outside of the others.
             return compiled, partitioner
         graph.add_first(compiled, partitioner.recorded[0])
         return _dispatcher(graph, around.ledger), partitioner
+
+
+def _observed_first(graph: StepGraph, lean: Select) -> Select:
+    """A selection for a graph that turns out not to be the whole step: what a loss outside of it needs decides."""
+
+    def select(joint: JointModule, request: Request) -> Choice:
+        graph.holds_step = False
+        return lean(joint, request)
+
+    return select
 
 
 def _lowered(gm: Any, inputs: Sequence[Any], partitioner: Partitioner, lower: Lower) -> tuple[Compiled, Partitioner]:

@@ -109,7 +109,7 @@ def print_in_the_middle(compile_with: dict[str, Any]) -> Loop:
 
 
 def print_in_the_loop(compile_with: dict[str, Any]) -> Loop:
-    return broken(compile_with, in_loop=True)
+    return broken(compile_with, layers=3, in_loop=True)
 
 
 def item_in_the_middle(compile_with: dict[str, Any]) -> Loop:
@@ -117,7 +117,7 @@ def item_in_the_middle(compile_with: dict[str, Any]) -> Loop:
 
 
 def item_in_the_loop(compile_with: dict[str, Any]) -> Loop:
-    return broken(compile_with, in_loop=True, by_item=True)
+    return broken(compile_with, layers=3, in_loop=True, by_item=True)
 
 
 class Scores(nn.Module):
@@ -135,7 +135,7 @@ class Scores(nn.Module):
         return scores
 
 
-def loss_outside(compile_with: dict[str, Any], layers: int = 4, vocabulary: int = 16384) -> Loop:
+def loss_outside(compile_with: dict[str, Any], layers: int = 8, vocabulary: int = 16384) -> Loop:
     model = Scores(layers, vocabulary)
     forward = torch.compile(model, **compile_with)
 
