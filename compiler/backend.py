@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
 import torch
@@ -79,11 +80,16 @@ def compile_graph(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Op
         # A plan or a planner that the user chose is for this graph, whatever the rest of the step is.
         captured = CapturedGraph.of(gm) if options.plan is None and options.planner == "auto" else None
         compiled, partitioner = compile_in_step(
-            gm, example_inputs, device, request, options.on_infeasible, lower, captured
+            gm, example_inputs, device, request, options.on_infeasible, lower, captured, steps_folder()
         )
     # Dynamo unwraps what a backend returns and holds the innermost function.
     free_with(innermost_fn(compiled), partitioner.recorded)
     return compiled
+
+
+def steps_folder() -> Path:
+    """Where planned steps are stored, for later processes."""
+    return cache_folder() / "steps"
 
 
 def _lower(options: Options, gm: fx.GraphModule, example_inputs: Sequence[Any], partition: Any, key: str) -> Compiled:

@@ -6,19 +6,21 @@
 
 from autockpt.partition.breakdown import breakdown_json
 from autockpt.partition.by_size import choose_by_size
-from autockpt.partition.choose import Choice, Request, choose, torch_candidate
+from autockpt.partition.choose import Choice, FixedPlan, Request, choose, torch_candidate
 from autockpt.partition.held import Held, find_held
 from autockpt.partition.messages import estimated_operators, unused_reason
-from autockpt.partition.partitioner import Partitioner
+from autockpt.partition.partitioner import Partitioner, Select
 from autockpt.partition.recomputed import compared_values
 from autockpt.partition.record import GraphDecision, decisions, free_with
 
 __all__ = [
     "Choice",
+    "FixedPlan",
     "GraphDecision",
     "Held",
     "Partitioner",
     "Request",
+    "Select",
     "breakdown_json",
     "choose",
     "choose_by_size",

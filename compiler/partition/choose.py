@@ -42,6 +42,18 @@ _FORECAST_ERROR = 1.02
 
 
 @dataclass(frozen=True)
+class FixedPlan:
+    """A plan that was found for the same graph before."""
+
+    plan: Plan
+    method: str
+
+    @staticmethod
+    def of(candidate: Candidate) -> FixedPlan:
+        return FixedPlan(candidate.plan, candidate.method)
+
+
+@dataclass(frozen=True)
 class Request:
     """How to choose a plan for a joint graph."""
 
@@ -52,8 +64,8 @@ class Request:
     """Without dry runs: take torch's own partition on its forecast alone. Only where nothing will run."""
     plan: PlanFile | None = None
     """Use this plan instead of planning."""
-    fixed: Candidate | None = None
-    """Use this candidate, which was found for the same graph before; whoever asks has compared it with the budget."""
+    fixed: FixedPlan | None = None
+    """Use this plan; whoever asks has compared it with the budget."""
     cost: str = "profile"
     max_unbacked: int | None = None
     """The largest size that depends on data, as the user states it; None where torch's bounds are to be taken."""

@@ -6,13 +6,14 @@ import math
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from autockpt.inductor import CapturedGraph, JointModule
 from autockpt.machine import storage_bytes
-from autockpt.partition import Choice, Partitioner, Request, choose_by_size
+from autockpt.partition import Choice, Partitioner, Request, Select, choose, choose_by_size
 from autockpt.passes.problem import Budget, Outcome
 from autockpt.step.calls.ledger import Ledger, ledger_of
 from autockpt.step.graph import Lower, StepGraph
@@ -107,10 +108,11 @@ def compile_in_step(
     on_infeasible: str,
     lower: Lower,
     captured: CapturedGraph | None,
+    folder: Path,
 ) -> tuple[Compiled, Partitioner]:
     """The function that Dynamo is to call for this graph, and the partitioner that has its decisions.
 
-    Without a captured graph it is planned as the whole step, and never again.
+    Without a captured graph it is planned as the whole step, and never again. Planned steps are stored in `folder`.
     """
     around = situation(device, inputs, captured)
     with around.ledger.recorder.paused():
@@ -119,18 +121,20 @@ def compile_in_step(
         budget_bytes = around.budget_bytes(request)
         # A fraction is of the step's range, of which a loss outside is a part: that is observed first.
         holds_step = around.holds_step and (budget_bytes is not None or not around.loss_bytes)
-        graph = StepGraph(captured, lower, request, on_infeasible, budget_bytes, holds_step)
+        graph = StepGraph(captured, lower, request, on_infeasible, budget_bytes, holds_step, folder)
         lean = graph.lean(around.calls, around.outside_bytes)
         if holds_step:
             beside_loss = _observed_first(graph, lean) if around.loss_bytes else None
             partitioner = around.alone(request, on_infeasible, beside_loss)
         else:
             partitioner = Partitioner(request, on_infeasible, select=lean, outside_bytes=around.outside_bytes)
+        partitioner = replace(partitioner, select=_stored_or(partitioner.select, graph, around.ledger))
         compiled, _ = _lowered(gm, inputs, partitioner, lower)
         if not partitioner.recorded:
             # It has no backward, or could not be planned; what it holds is live outside of the others.
             return compiled, partitioner
         graph.add_first(compiled, partitioner.recorded[0])
+        graph.first_is_safe &= not graph.holds_step
         return _dispatcher(graph, around.ledger), partitioner
 
 
@@ -142,6 +146,28 @@ def _observed_first(graph: StepGraph, lean: Select) -> Select:
         return lean(joint, request)
 
     return select
+
+
+def _stored_or(select: Select, graph: StepGraph, ledger: Ledger) -> Select:
+    """The plan that an earlier process had in the end, where there is one that can be used; else as `select` says."""
+
+    def stored(joint: JointModule, request: Request) -> Choice:
+        plan = ledger.stored.find(graph, joint)
+        if plan is None:
+            return select(joint, request)
+        within = request if graph.holds_step else graph.unlimited(request)
+        try:
+            choice = choose(joint, replace(within, fixed=plan))
+        except Exception as error:
+            ledger.stored.refuse(graph, error)
+            return select(joint, request)
+        if choice.decision.outcome is Outcome.OVER_BUDGET:
+            ledger.stored.refuse(graph)
+            return select(joint, request)
+        graph.first_is_safe = False
+        return choice
+
+    return stored
 
 
 def _lowered(gm: Any, inputs: Sequence[Any], partitioner: Partitioner, lower: Lower) -> tuple[Compiled, Partitioner]:

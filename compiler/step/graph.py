@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 from autockpt.inductor import CapturedGraph, JointModule, Modules, NotCompiledAgain
-from autockpt.partition import Choice, GraphDecision, Partitioner, Request, choose, torch_candidate
+from autockpt.partition import Choice, FixedPlan, GraphDecision, Partitioner, Request, choose, torch_candidate
 from autockpt.passes.forecast import TORCH_PARTITION, Candidate
 from autockpt.passes.planners import Decision
 from autockpt.passes.problem import Budget, Lowering
@@ -22,6 +23,11 @@ Lower = Callable[[Any, Sequence[Any], Callable[[JointModule], Modules], str], Co
 """Compiles a graph of Dynamo, given its inputs, a partitioner and the partitioner's key."""
 _NUMBERS = count(1)
 _WHATEVER_IT_NEEDS = Budget(fraction=1.0)
+
+
+def graph_number() -> int:
+    """Of a graph in its ledger: positive, and no other has it."""
+    return next(_NUMBERS)
 
 
 class _Visited(Exception):
@@ -39,7 +45,13 @@ class StepGraph:
     """For everything that is live on the device; None for a fraction."""
     holds_step: bool
     """Was planned alone when it was compiled, as the whole step."""
-    number: int = field(default_factory=lambda: next(_NUMBERS))
+    folder: Path | None = None
+    """Where planned steps are stored."""
+    key: str | None = None
+    """By which it is stored; None where it cannot be."""
+    first_is_safe: bool = True
+    """Whether its first variant may run in a step that is not planned, beside other calls."""
+    number: int = field(default_factory=graph_number)
     variants: list[Variant] = field(default_factory=list)
     """The first is what runs where nothing better is known."""
     table: PlanTable | None = None
@@ -66,7 +78,7 @@ class StepGraph:
         """A selection that takes the plan with the lowest peak of a step in which so many calls are in flight."""
 
         def select(joint: JointModule, request: Request) -> Choice:
-            searched = choose(joint, replace(self._unlimited(request), dry_run=False))
+            searched = choose(joint, replace(self.unlimited(request), dry_run=False))
             lowest = searched.decision.frontier.lowest
             if self.budget_bytes is not None and lowest.peak_bytes + outside_bytes > self.budget_bytes:
                 # Not even alone. What it needs at least is said as for a graph that is the whole step.
@@ -74,7 +86,8 @@ class StepGraph:
                 return choose(joint, replace(request, setup=replace(request.setup, budget=budget)))
             self.table = _table(joint, searched.decision)
             least = min(self.table.options, key=lambda o: (o.pass_bytes + (calls - 1) * o.held_bytes, o.seconds))
-            return choose(joint, replace(self._unlimited(request), fixed=least.candidate))
+            assert least.candidate is not None
+            return choose(joint, replace(self.unlimited(request), fixed=FixedPlan.of(least.candidate)))
 
         return select
 
@@ -86,7 +99,7 @@ class StepGraph:
         return self.table
 
     def _fill_table(self, joint: JointModule) -> None:
-        searched = choose(joint, replace(self._unlimited(self.request), dry_run=False))
+        searched = choose(joint, replace(self.unlimited(self.request), dry_run=False))
         self.table = _table(joint, searched.decision)
 
     def dry_run(self, numbers: Sequence[int]) -> bool:
@@ -150,7 +163,10 @@ class StepGraph:
             if known.made.graph_plan == option.candidate.plan and known.made.method == option.candidate.method:
                 known.option = option
                 return known
-        return self.compile(replace(self._unlimited(self.request), fixed=option.candidate), option=option)
+        return self.compile_fixed(FixedPlan.of(option.candidate), option)
+
+    def compile_fixed(self, plan: FixedPlan, option: PlanOption | None = None) -> Variant:
+        return self.compile(replace(self.unlimited(self.request), fixed=plan), option=option)
 
     def compile(self, request: Request, option: PlanOption | None = None, outside_bytes: int = 0) -> Variant:
         """Compile the graph again, outside of Dynamo."""
@@ -162,6 +178,18 @@ class StepGraph:
         self.variants.append(Variant.of(compiled, made) if option is None else Variant(option, compiled, made))
         return self.variants[-1]
 
+    def safe(self) -> Variant:
+        """A variant that may run beside other calls, in a step that is not planned."""
+        if self.first_is_safe:
+            return self.first
+        options = self.ensure_table().options
+        safe = self.variant(min(options, key=lambda option: (option.pass_bytes + option.held_bytes, option.seconds)))
+        if not self.holds_step:
+            self.variants.remove(safe)
+            self.variants.insert(0, safe)
+            self.first_is_safe = True
+        return safe
+
     def put_first(self, variant: Variant) -> None:
         """Use this variant where nothing better is known, and drop the others."""
         self.variants.remove(variant)
@@ -172,7 +200,7 @@ class StepGraph:
         """What Dynamo had compiled."""
         self.variants.insert(0, Variant.of(compiled, made))
 
-    def _unlimited(self, request: Request) -> Request:
+    def unlimited(self, request: Request) -> Request:
         return replace(request, setup=replace(request.setup, budget=_WHATEVER_IT_NEEDS))
 
     def free_unused(self, used: Sequence[Variant]) -> None:

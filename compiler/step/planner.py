@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from autockpt.errors import BudgetError
 from autockpt.passes.problem import Budget, Outcome
 from autockpt.step.calls.phase import Key, Phase, Signature
+from autockpt.step.calls.routes import Route
 from autockpt.step.decision import StepDecision, infeasible_step, record_step
 from autockpt.step.graph import StepGraph
 from autockpt.step.observed import Observed
@@ -47,16 +48,14 @@ class StepPlanner:
         """The compiled function of this graph is gone; called by the garbage collector, so it is only noted."""
         self._dead.append(graph)
 
-    def unplanned(self, graph: StepGraph, beside_others: bool) -> Variant:
-        """The variant for a call that no plan knows."""
-        if not (graph.holds_step and beside_others):
-            return graph.first
-        # It was planned to run alone, and does not.
+    def compile_first(self, graph: StepGraph, route: Route | None, beside_others: bool) -> Variant:
+        """The variant for a call that has none yet: of a stored step, or of a phase that is not planned."""
         with self._ledger.recorder.paused():
-            options = graph.ensure_table().options
-            return graph.variant(
-                min(options, key=lambda option: (option.pass_bytes + option.held_bytes, option.seconds))
-            )
+            self._ledger.stored.compile(graph)
+            if route is not None and route.variant is not None:
+                return route.variant
+            # A graph that was planned to run alone may do so.
+            return graph.first if graph.holds_step and not beside_others else graph.safe()
 
     def after_phase(self, phase: Phase, is_known: bool) -> None:
         """A phase ended. Plan it later where it is new or was over the budget."""
@@ -78,7 +77,7 @@ class StepPlanner:
             self._ledger.root.add(phase.signature, [phase.calls[0].variant], observed.sizes)
             self._record_alone(observed, phase.calls[0].variant, phase.entry_bytes + self._optimizer_growth)
             if budget_bytes is not None:
-                self._limit(phase.signature[0], phase.entry_bytes + budget_bytes - phase.peak_bytes)
+                self.limit(phase.signature[0], phase.entry_bytes + budget_bytes - phase.peak_bytes)
         else:
             self._pending.add(phase.signature)
 
@@ -86,6 +85,7 @@ class StepPlanner:
         """A planned phase ended; nothing of it was recorded but its peak."""
         observed = self._observed.get(signature)
         if observed is None:
+            self._ledger.record_next_phase()
             return
         observed.ran(phase)
         budget_bytes = observed.budget_bytes
@@ -111,13 +111,18 @@ class StepPlanner:
 
     def before_phase(self, graph: StepGraph, entry_bytes: int) -> None:
         """Plan what is to be planned, before a phase that begins with a forward of this graph. Raises BudgetError."""
-        self._purge()
+        self.purge()
         key = graph.number
         over = key in self._limits and entry_bytes > self._limits[key]
         if not over and not (self._pending and self._is_ready(key)):
             return
         with self._ledger.recorder.paused():
             alike = [one for one in self._observed.values() if one.signature[0] == key]
+            if not alike and not self._pending:
+                # An earlier process planned it with less that was live outside.
+                self._ledger.root.following.pop(key, None)
+                del self._limits[key]
+                return
             for one in alike:
                 one.begins_at(entry_bytes, self._ledger.optimizers.existing_bytes)
             if over and not self._pending and all(one.graphs == [graph] and graph.holds_step for one in alike):
@@ -150,14 +155,15 @@ class StepPlanner:
             self._ledger.root.add(one.signature, [variant], one.sizes)
         self._limits[key] = max(graph.budget_bytes - variant.option.pass_bytes, entry_bytes)
         log.info("%s is planned again, for %s that are live outside of it", graph.name, format_size(outside_bytes))
-        self._record_alone(alike[0], variant, entry_bytes)
+        made = self._record_alone(alike[0], variant, entry_bytes)
+        self._ledger.stored.save([(alike[0], [variant])], self._limits, made)
 
     @property
     def _optimizer_growth(self) -> int:
         """State that optimizers have yet to allocate."""
         return self._ledger.optimizers.expected_bytes - self._ledger.optimizers.existing_bytes
 
-    def _record_alone(self, observed: Observed, variant: Variant, entry_bytes: int) -> None:
+    def _record_alone(self, observed: Observed, variant: Variant, entry_bytes: int) -> StepDecision:
         # Observed with another plan, which held other bytes between its passes.
         held_more = variant.option.held_bytes - observed.options[0].held_bytes
         eager_bytes = max(observed.gap_bytes + held_more + max(entry_bytes - observed.observed_at_bytes, 0), 0)
@@ -165,6 +171,7 @@ class StepPlanner:
         made = StepDecision.alone(variant, entry_bytes, eager_bytes, budget_bytes, self._ledger.device)
         # The line of the graph's own decision says all of it.
         record_step(made, logging.DEBUG)
+        return made
 
     def _replan(self, entry_bytes: int) -> None:
         """Plan all phases, those of one budget together, and compile what changed."""
@@ -194,15 +201,17 @@ class StepPlanner:
             self._ledger.root.add(one.signature, variants, one.sizes)
             if budget_of(one.graphs) is not None:
                 slack = max(plan.budget_bytes - plan.peak_bytes, 0)
-                self._limit(one.signature[0], one.entry_bytes + optimizer_bytes + slack)
+                self.limit(one.signature[0], one.entry_bytes + optimizer_bytes + slack)
         seconds = time.perf_counter() - started
-        record_step(StepDecision.of(plan, routes, kinds, self._ledger.device, seconds))
+        made = StepDecision.of(plan, routes, kinds, self._ledger.device, seconds)
+        record_step(made)
+        self._ledger.stored.save(routes, self._limits, made)
         return [variant for _, variants in routes for variant in variants]
 
-    def _limit(self, key: Key, entry_bytes: int) -> None:
+    def limit(self, key: Key, entry_bytes: int) -> None:
         self._limits[key] = min(self._limits.get(key, entry_bytes), entry_bytes)
 
-    def _purge(self) -> None:
+    def purge(self) -> None:
         """Forget graphs whose compiled functions are gone."""
         if not self._dead:
             return
@@ -212,6 +221,7 @@ class StepPlanner:
                 del self._observed[signature]
                 self._pending.discard(signature)
         self._ledger.root.without(dead)
+        self._ledger.stored.forget(dead)
         self._limits = {key: limit for key, limit in self._limits.items() if key not in dead}
 
 

@@ -25,6 +25,7 @@ from autockpt.step.graph import StepGraph
 from autockpt.step.messages import warn_unplanned_step
 from autockpt.step.optimizers import OptimizerStates
 from autockpt.step.planner import StepPlanner
+from autockpt.step.stored import StoredSteps
 
 _MOST_CALLS = 10_000
 """Of one phase. Calls that are in flight then are forgotten: their outputs are stored somewhere, for no backward."""
@@ -45,6 +46,7 @@ class Ledger:
         self.root = Route()
         """The phases that are planned."""
         self.planner = StepPlanner(self)
+        self.stored = StoredSteps(self)
         self.is_open = True
         """Not after a failure of ours: every graph then runs its first variant."""
         self._lock = RLock()
@@ -81,7 +83,7 @@ class Ledger:
         route = self._advance(graph.number, sizes)
         variant = route.variant if route is not None else None
         if variant is None:
-            variant = self.planner.unplanned(graph, bool(self._in_flight))
+            variant = self.planner.compile_first(graph, route, bool(self._in_flight))
         number = phase.call_count
         phase.call_count += 1
         call = GraphCall(self, phase, number, graph, variant)
@@ -192,6 +194,10 @@ class Ledger:
             self.planner.after_known_phase(phase, signature)
         if signature is None and phase.has_backward:
             self._phases_to_record = 0 if phase.is_recorded else _RECORDED_AFTER_CHANGE
+
+    def record_next_phase(self) -> None:
+        """A phase ran as an earlier process had planned it; its passes are not known yet."""
+        self._phases_to_record = max(self._phases_to_record, 1)
 
     def close(self, error: Exception) -> None:
         """Something of ours failed: training goes on, every graph by its first variant."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from autockpt.step.calls.phase import Key, Signature, Sizes, is_forward
 from autockpt.step.variant import Variant
@@ -31,6 +31,23 @@ class Route:
                 if route.variant is None or variant.option.held_bytes < route.variant.option.held_bytes:
                     route.variant = variant
         route.signature = signature
+
+    def reserve(self, signature: Signature) -> None:
+        """Enter a phase whose variants are compiled later."""
+        route = self
+        for key in signature:
+            route = route.following.setdefault(key, Route())
+        route.signature = signature
+
+    def forwards(self, signature: Signature) -> Iterator[Route]:
+        """The routes at which the calls of a phase start, as far as there are any."""
+        route = self
+        for key in signature:
+            if key not in route.following:
+                return
+            route = route.following[key]
+            if is_forward(key):
+                yield route
 
     def covers(self, sizes: Sizes) -> bool:
         """Whether none of these sizes is larger than planned. Fewer bytes never need another plan to fit."""

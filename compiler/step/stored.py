@@ -1,0 +1,219 @@
+"""Steps that an earlier process planned: their graphs are compiled with their final plans, each variant once.
+
+The first graph of a stored step that is compiled enters all of its phases into the ledger's tree of planned phases;
+the other graphs are expected from then on. A graph is recognised by its joint graph and by everything that its plans
+depend on: options, budget, torch's version and the source of autockpt. Graphs with dynamic sizes are not stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from autockpt.inductor import JointModule
+from autockpt.partition import FixedPlan, Partitioner
+from autockpt.passes.graph import outline
+from autockpt.passes.problem import Outcome, Plan
+from autockpt.step.calls.phase import Key, Signature, is_forward
+from autockpt.step.decision import CallDecision, StepDecision, record_step
+from autockpt.step.graph import StepGraph, graph_number
+from autockpt.step.observed import Observed
+from autockpt.step.step_file import (
+    StoredCall,
+    StoredGraph,
+    StoredPhase,
+    StoredPlan,
+    StoredStep,
+    ignore_step,
+    read_step,
+    write_step,
+)
+from autockpt.step.variant import Variant
+
+if TYPE_CHECKING:
+    from autockpt.step.calls.ledger import Ledger
+
+Routes = Sequence[tuple[Observed, Sequence[Variant]]]
+"""Phases, each with the variants of its calls."""
+
+
+@dataclass
+class _Loaded:
+    """A stored step in this process."""
+
+    step: StoredStep
+    numbers: list[int]
+    """Of its graphs, which may not be compiled yet."""
+    variants: dict[int, list[Variant]] = field(default_factory=dict)
+    """By the position of the graph; what is compiled."""
+
+    def signature(self, phase: StoredPhase) -> Signature:
+        forwards = iter(phase.calls)
+        return tuple(key or self.numbers[next(forwards).graph] for key in phase.passes)
+
+
+class StoredSteps:
+    """Of one device."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._expected: dict[str, _Loaded] = {}
+        """By the keys of graphs that are yet to be compiled."""
+        self._loaded: dict[int, _Loaded] = {}
+        """By the numbers of graphs."""
+        self._keys: dict[int, str] = {}
+        """By the numbers of graphs that are compiled now."""
+
+    def find(self, graph: StepGraph, joint: JointModule) -> FixedPlan | None:
+        """The stored plan that a graph is to be compiled with first; None where it is to be planned."""
+        if graph.folder is None or graph.captured.is_dynamic:
+            return None
+        self._ledger.planner.purge()
+        graph.key = self._key(graph, joint)
+        loaded = self._expected.get(graph.key) or self._load(graph)
+        if loaded is None:
+            self._keys[graph.number] = graph.key
+            return None
+        position = loaded.step.keys.index(graph.key)
+        graph.number = loaded.numbers[position]
+        self._keys[graph.number] = graph.key
+        self._loaded[graph.number] = loaded
+        self._expected.pop(graph.key, None)
+        return _plan(loaded.step.graphs[position].plans[0])
+
+    def _key(self, graph: StepGraph, joint: JointModule) -> str:
+        """Equal graphs, compiled as different functions, are numbered in the order of their compilation."""
+        request = f"{Partitioner(graph.request, graph.on_infeasible).key} {graph.request.setup.budget}"
+        described = f"{outline(joint.graph).structure} {request} {graph.request.dry_run}"
+        taken = set(self._keys.values())
+        for occurrence in range(len(taken) + 1):
+            key = hashlib.sha256(f"{occurrence} {described}".encode()).hexdigest()[:32]
+            if key not in taken:
+                break
+        return key
+
+    def _load(self, graph: StepGraph) -> _Loaded | None:
+        assert graph.folder is not None
+        assert graph.key is not None
+        step = read_step(graph.folder, graph.key)
+        if step is None or (graph.budget_bytes is not None and step.peak_bytes > graph.budget_bytes):
+            return None
+        loaded = _Loaded(step, [graph_number() for _ in step.graphs])
+        self._expected |= dict.fromkeys(step.keys, loaded)
+        for phase in step.phases:
+            signature = loaded.signature(phase)
+            self._ledger.root.reserve(signature)
+            if phase.limit_bytes is not None:
+                self._ledger.planner.limit(signature[0], phase.limit_bytes)
+        return loaded
+
+    def refuse(self, graph: StepGraph, error: Exception | None = None) -> None:
+        """The plan cannot be used: forget the whole step; its graphs are planned as they come."""
+        loaded = self._loaded.pop(graph.number)
+        self._expected = {key: other for key, other in self._expected.items() if other is not loaded}
+        for phase in loaded.step.phases:
+            self._ledger.root.remove(loaded.signature(phase))
+        if error is not None:
+            ignore_step(graph.key or "", error)
+
+    def compile(self, graph: StepGraph) -> None:
+        """Compile all plans of a graph, before its first call, and enter them into the tree of planned phases."""
+        loaded = self._loaded.get(graph.number)
+        if loaded is None:
+            return
+        position = loaded.numbers.index(graph.number)
+        try:
+            others = [graph.compile_fixed(_plan(plan)) for plan in loaded.step.graphs[position].plans[1:]]
+        except Exception as error:
+            self.refuse(graph, error)
+            return
+        del self._loaded[graph.number]
+        variants = loaded.variants[position] = [graph.first, *others]
+        for phase in loaded.step.phases:
+            routes = self._ledger.root.forwards(loaded.signature(phase))
+            for route, call in zip(routes, phase.calls, strict=False):
+                if call.graph == position:
+                    route.variant = variants[call.plan]
+        if len(loaded.variants) == len(loaded.numbers):
+            record_step(_decision(loaded, self._ledger))
+
+    def forget(self, graphs: set[int]) -> None:
+        """Their compiled functions are gone."""
+        for number in graphs:
+            self._keys.pop(number, None)
+            self._loaded.pop(number, None)
+
+    def save(self, routes: Routes, limits: Mapping[Key, int], made: StepDecision) -> None:
+        """Store a planned step for later processes."""
+        graphs = list(dict.fromkeys(graph for one, _ in routes for graph in one.graphs))
+        used: dict[StepGraph, list[Variant]] = {graph: [] for graph in graphs}
+        decided, phases = iter(made.calls), []
+        for one, variants in routes:
+            calls = []
+            for graph, variant in zip(one.graphs, variants, strict=True):
+                if variant not in used[graph]:
+                    used[graph].append(variant)
+                calls.append(_call(next(decided), graphs.index(graph), used[graph].index(variant)))
+            passes = tuple(0 if is_forward(key) else key for key in one.signature)
+            phases.append(StoredPhase(passes, tuple(calls), limits.get(one.signature[0])))
+        folders = {graph.folder for graph in graphs}
+        stored = tuple(StoredGraph(graph.key or "", tuple(map(_stored_plan, used[graph]))) for graph in graphs)
+        if not all(graph.key for graph in graphs) or len(folders) != 1:
+            return
+        (folder,) = folders
+        assert folder is not None
+        step = StoredStep(
+            graphs=stored,
+            phases=tuple(phases),
+            outcome=made.outcome.name.lower(),  # type: ignore[arg-type]  # one of the three names
+            budget_bytes=made.budget_bytes,
+            peak_bytes=made.peak_bytes,
+            eager_bytes=made.eager_bytes,
+            outside_bytes=dict(made.outside_bytes),
+            step_seconds=float(made.step_seconds),
+        )
+        write_step(folder, step)
+
+
+def _plan(stored: StoredPlan) -> FixedPlan:
+    return FixedPlan(Plan(frozenset(stored.saved), stored.backward), stored.method)
+
+
+def _stored_plan(variant: Variant) -> StoredPlan:
+    plan = variant.made.graph_plan
+    return StoredPlan(variant.made.method, tuple(sorted(plan.saved)), plan.backward)
+
+
+def _call(made: CallDecision, graph: int, plan: int) -> StoredCall:
+    return StoredCall(
+        graph, plan, made.saved_bytes, made.forward_bytes, made.backward_bytes, float(made.recompute_seconds)
+    )
+
+
+def _decision(loaded: _Loaded, ledger: Ledger) -> StepDecision:
+    step = loaded.step
+    calls = [(number, call) for number, phase in enumerate(step.phases, 1) for call in phase.calls]
+    return StepDecision(
+        device=str(ledger.device),
+        outcome=Outcome[step.outcome.upper()],
+        budget_bytes=step.budget_bytes,
+        peak_bytes=step.peak_bytes,
+        eager_bytes=step.eager_bytes,
+        outside_bytes=dict(step.outside_bytes),
+        calls=tuple(
+            CallDecision(
+                phase=number,
+                graph=loaded.variants[call.graph][call.plan].made.name,
+                method=loaded.variants[call.graph][call.plan].made.method,
+                saved_bytes=call.saved_bytes,
+                forward_bytes=call.forward_bytes,
+                backward_bytes=call.backward_bytes,
+                recompute_seconds=call.recompute_seconds,
+            )
+            for number, call in calls
+        ),
+        step_seconds=step.step_seconds,
+        planning_seconds=0.0,
+    )
