@@ -80,7 +80,16 @@ def compile_graph(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Op
         # A plan or a planner that the user chose is for this graph, whatever the rest of the step is.
         captured = CapturedGraph.of(gm) if options.plan is None and options.planner == "auto" else None
         compiled, partitioner = compile_in_step(
-            gm, example_inputs, device, request, options.on_infeasible, lower, captured, steps_folder()
+            gm,
+            example_inputs,
+            device,
+            request,
+            options.on_infeasible,
+            lower,
+            captured,
+            steps_folder(),
+            options.on_oom,
+            options.optimizer,
         )
     # Dynamo unwraps what a backend returns and holds the innermost function.
     free_with(innermost_fn(compiled), partitioner.recorded)

@@ -14,6 +14,7 @@ from autockpt.cost_models import ProfileError, load_profile, shown
 from autockpt.errors import OptionError, PlanError
 from autockpt.inductor import ENABLE_VARIABLE, inductor_modes, inductor_options
 from autockpt.machine import CACHE_VARIABLE
+from autockpt.optimizers import OPTIMIZERS, check_optimizer
 from autockpt.passes.planners import PLANNERS
 from autockpt.plans import PlanFile
 from autockpt.units import parse_size
@@ -21,6 +22,7 @@ from autockpt.units import parse_size
 LOWERINGS = ("inductor", "eager")
 COSTS = ("profile", "measured")
 ON_INFEASIBLE = ("error", "minimum")
+ON_OOM = ("explain", "replan")
 SCOPES = ("step", "graph")
 
 
@@ -38,6 +40,10 @@ class Options:
     offload: bool = False
     lower: str = "inductor"
     on_infeasible: str = "error"
+    optimizer: str | None = None
+    """Its name, where it is made after the first step: its state then counts from the start."""
+    on_oom: str = "explain"
+    """On `torch.OutOfMemoryError`: say what was live, or lower the budget and plan the step again, too."""
     plan: PlanFile | None = None
     """Given as itself, or as the path of a file; that is read here, once, and a file that changes is another plan."""
     closed_loop: bool = True
@@ -169,6 +175,17 @@ def _mode(value: Any) -> None:
         raise ValueError("is no mode of Inductor")
 
 
+def _optimizer(value: Any) -> None:
+    if value is None:
+        return
+    if not isinstance(value, str):
+        raise ValueError(f"is a {type(value).__name__}")
+    try:
+        check_optimizer(value)
+    except OptionError:
+        raise ValueError("is not known") from None
+
+
 def _truth(value: Any) -> None:
     if not isinstance(value, bool):
         raise ValueError("is not a truth value")
@@ -207,6 +224,8 @@ _CHECKS: dict[str, tuple[Callable[[Any], object], str]] = {
     "offload": (_not_yet, "False"),
     "lower": _one_of(*LOWERINGS),
     "on_infeasible": _one_of(*ON_INFEASIBLE),
+    "optimizer": (_optimizer, f"None or one of {OPTIMIZERS}"),
+    "on_oom": _one_of(*ON_OOM),
     "plan": (_plan, "a plan, or the path of one that was saved"),
     "closed_loop": (_truth, "True or False"),
     "scope": _one_of(*SCOPES),

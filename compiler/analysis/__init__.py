@@ -1,7 +1,6 @@
 """Will a training step fit, why, and what would it cost: planned for any device without running anything."""
 
 from autockpt.analysis.entry import analyze, run_request
-from autockpt.analysis.optimizer_state import check_optimizer
 from autockpt.analysis.request import AnalysisRequest, device_profile
 from autockpt.analysis.result import Analysis
 from autockpt.analysis.variants import LargestBatch, batch_argument, builder, what_if
@@ -13,7 +12,6 @@ __all__ = [
     "analyze",
     "batch_argument",
     "builder",
-    "check_optimizer",
     "device_profile",
     "run_request",
     "what_if",

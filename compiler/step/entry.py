@@ -17,10 +17,9 @@ from autockpt.partition import Choice, Partitioner, Request, Select, choose, cho
 from autockpt.passes.problem import Budget, Outcome
 from autockpt.step.calls.ledger import Ledger, ledger_of
 from autockpt.step.graph import Lower, StepGraph
-from autockpt.step.outside import model_share
+from autockpt.step.outside import model_share, trained_parameters
 from autockpt.step.variant import Compiled
 
-Select = Callable[[JointModule, Request], Choice]
 _NEARLY_ALL = 0.9
 """Share of a model's parameters from which a graph counts as the whole model."""
 _MOST_CALLS = 64
@@ -68,12 +67,17 @@ class Situation:
         )
 
 
-def situation(device: torch.device, inputs: Sequence[Any], captured: CapturedGraph | None) -> Situation:
+def situation(
+    device: torch.device, inputs: Sequence[Any], captured: CapturedGraph | None, optimizer: str | None
+) -> Situation:
     """To be asked before a graph is compiled; `inputs` are its real ones."""
     ledger = ledger_of(device)
     optimizers = ledger.optimizers
     optimizers.find()
-    share = model_share(inputs)
+    parameters = trained_parameters(inputs)
+    if optimizer is not None:
+        optimizers.announce(optimizer, [p for p in parameters if p.device == device])
+    share = model_share(inputs, parameters)
     alone = ledger.calls_in_flight == 0 and not any(_comes_from_another_graph(value) for value in inputs)
     has_loss = captured is not None and captured.returns_loss
     own = sum(storage_bytes((t for t in inputs if isinstance(t, torch.Tensor)), device).values())
@@ -109,19 +113,21 @@ def compile_in_step(
     lower: Lower,
     captured: CapturedGraph | None,
     folder: Path,
+    on_oom: str,
+    optimizer: str | None,
 ) -> tuple[Compiled, Partitioner]:
     """The function that Dynamo is to call for this graph, and the partitioner that has its decisions.
 
     Without a captured graph it is planned as the whole step, and never again. Planned steps are stored in `folder`.
     """
-    around = situation(device, inputs, captured)
+    around = situation(device, inputs, captured, optimizer)
     with around.ledger.recorder.paused():
         if captured is None:
             return _lowered(gm, inputs, around.alone(request, on_infeasible), lower)
         budget_bytes = around.budget_bytes(request)
         # A fraction is of the step's range, of which a loss outside is a part: that is observed first.
         holds_step = around.holds_step and (budget_bytes is not None or not around.loss_bytes)
-        graph = StepGraph(captured, lower, request, on_infeasible, budget_bytes, holds_step, folder)
+        graph = StepGraph(captured, lower, request, on_infeasible, budget_bytes, holds_step, on_oom, folder)
         lean = graph.lean(around.calls, around.outside_bytes)
         if holds_step:
             beside_loss = _observed_first(graph, lean) if around.loss_bytes else None

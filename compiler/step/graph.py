@@ -45,6 +45,7 @@ class StepGraph:
     """For everything that is live on the device; None for a fraction."""
     holds_step: bool
     """Was planned alone when it was compiled, as the whole step."""
+    on_oom: str = "explain"
     folder: Path | None = None
     """Where planned steps are stored."""
     key: str | None = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import warnings
 
+from autockpt.units import format_size
+
 log = logging.getLogger("autockpt")
 
 
@@ -17,4 +19,14 @@ def warn_unplanned_step(error: Exception) -> None:
         f'of TORCH_LOGS="+autockpt".',
         RuntimeWarning,
         stacklevel=3,
+    )
+
+
+def warn_tightened(missing_bytes: int, budget_bytes: int) -> None:
+    """`on_oom="replan"` took effect."""
+    warnings.warn(
+        f"autockpt: memory ran out; {format_size(missing_bytes)} were missing. The budget is lowered to "
+        f"{format_size(budget_bytes)}, and the step is planned again before it runs next",
+        RuntimeWarning,
+        stacklevel=2,
     )

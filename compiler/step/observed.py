@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from autockpt.passes.step import PlanOption, PlanTable, StepCall
 from autockpt.step.calls.phase import PassRecord, Phase, Signature, Sizes
@@ -50,7 +49,7 @@ class Observed:
             entry_bytes=phase.entry_bytes - phase.optimizer_bytes,
         )
 
-    @cached_property
+    @property
     def budget_bytes(self) -> int | None:
         """The least of the budgets of its graphs; None where all are fractions."""
         return min((graph.budget_bytes for graph in self.graphs if graph.budget_bytes is not None), default=None)

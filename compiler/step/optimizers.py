@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +19,7 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from autockpt.machine import storage_bytes
-
-_SETTINGS_OF_KERNELS = ("foreach", "fused", "capturable", "differentiable")
-"""They change how an optimizer computes and not what it stores; some need real tensors."""
+from autockpt.optimizers import named_state_bytes, state_bytes
 
 
 @dataclass
@@ -37,6 +37,7 @@ class OptimizerStates:
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._known: weakref.WeakKeyDictionary[Optimizer, _State] = weakref.WeakKeyDictionary()
+        self._announced: list[tuple[str, weakref.ref[torch.nn.Parameter]]] = []
         self._hook: Any = None
         self.existing_bytes = 0
         """State that exists. As the steps that all optimizers have run, a field: both are read in every phase."""
@@ -48,7 +49,10 @@ class OptimizerStates:
             self._hook = register_optimizer_step_post_hook(self._stepped)
         for thing in gc.get_objects():
             if issubclass(type(thing), Optimizer) and thing not in self._known and self._owns_parameters(thing):
-                self._add(thing, _State(predicted_bytes(thing, self._device), *self._existing(thing)))
+                self._add(thing, self.state_of(thing))
+
+    def state_of(self, optimizer: Optimizer) -> _State:
+        return _State(predicted_bytes(optimizer, self._device), *self._existing(optimizer))
 
     def _add(self, optimizer: Optimizer, state: _State) -> None:
         self._known[optimizer] = state
@@ -84,10 +88,28 @@ class OptimizerStates:
     def count(self) -> int:
         return len(self._known)
 
+    def announce(self, name: str, parameters: Iterable[torch.nn.Parameter]) -> None:
+        """The user says that an optimizer of this name will train these parameters; it may not exist yet."""
+        known = {id(parameter()) for _, parameter in self._announced}
+        self._announced += [(name, weakref.ref(p)) for p in parameters if id(p) not in known]
+
     @property
     def expected_bytes(self) -> int:
         """With the state that the first steps will allocate."""
-        return sum(max(s.existing_bytes, 0 if s.steps else s.predicted_bytes) for s in self._known.values())
+        known = sum(max(s.existing_bytes, 0 if s.steps else s.predicted_bytes) for s in self._known.values())
+        return known + self._announced_bytes
+
+    @property
+    def _announced_bytes(self) -> int:
+        """Of optimizers that do not exist yet."""
+        if not self._announced:
+            return 0
+        owned = {id(p) for one in list(self._known) for group in one.param_groups for p in group["params"]}
+        waiting = [(name, parameter()) for name, parameter in self._announced]
+        self._announced = [(name, weakref.ref(p)) for name, p in waiting if p is not None]
+        return sum(
+            named_state_bytes(name, p.shape, p.dtype) for name, p in waiting if p is not None and id(p) not in owned
+        )
 
     @property
     def waiting(self) -> bool:
@@ -99,24 +121,10 @@ def predicted_bytes(optimizer: Optimizer, device: torch.device) -> int:
     """State that an optimizer of torch will have after its first step; 0 where it cannot be said."""
     if not type(optimizer).__module__.startswith("torch.optim"):
         return 0
-    groups = [_without_memory(group, device) for group in optimizer.param_groups]
-    try:
+    total = 0
+    for group in optimizer.param_groups:
+        trained = [p for p in group["params"] if p.requires_grad and p.device == device]
+        counts = Counter((p.shape, p.dtype) for p in trained)
         make: Any = type(optimizer)
-        twin: Optimizer = make([group for group in groups if group["params"]])
-        for group in twin.param_groups:
-            for parameter in group["params"]:
-                parameter.grad = torch.empty_like(parameter)
-        twin.step()
-    except Exception:
-        # An optimizer that reads values (Adafactor, LBFGS) needs real tensors: its state is counted when it exists.
-        return 0
-    tensors = (t for state in twin.state.values() for t in state.values() if isinstance(t, torch.Tensor))
-    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-
-
-def _without_memory(group: dict[str, Any], device: torch.device) -> dict[str, Any]:
-    settings = {name: value for name, value in group.items() if name not in ("params", *_SETTINGS_OF_KERNELS)}
-    trained = [p for p in group["params"] if p.requires_grad and p.device == device]
-    twins = [torch.nn.Parameter(torch.empty(p.shape, dtype=p.dtype, device="meta")) for p in trained]
-    settings |= {"foreach": False} if "foreach" in group else {}
-    return {**settings, "params": twins}
+        total += sum(count * state_bytes(make, group, *like) for like, count in counts.items())
+    return total

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import torch
 from torch import nn
@@ -44,14 +44,23 @@ def live_kinds(device: torch.device, live_bytes: int) -> dict[str, int]:
     return {name: nbytes for name, nbytes in found.items() if nbytes}
 
 
-def model_share(tensors: Iterable[object]) -> float:
-    """Which share of its model's trained bytes the parameters among these tensors are; 1.0 without any.
-
-    A model is a module that is in no other module.
-    """
+def model_share(tensors: Sequence[object], parameters: Sequence[nn.Parameter]) -> float:
+    """Which share of its model's trained bytes, `parameters`, those among these tensors are; 1.0 without any."""
     wanted = {id(t): t for t in tensors if isinstance(t, nn.Parameter) and t.requires_grad}
     if not wanted:
         return 1.0
+    own = sum(_nbytes(p) for p in wanted.values())
+    return min(own / max(sum(map(_nbytes, parameters)), own), 1.0)
+
+
+def trained_parameters(tensors: Sequence[object]) -> list[nn.Parameter]:
+    """All that are trained of the models that the parameters among these tensors belong to.
+
+    A model is a module that is in no other module.
+    """
+    wanted = {id(t) for t in tensors if isinstance(t, nn.Parameter) and t.requires_grad}
+    if not wanted:
+        return []
     modules = [thing for thing in gc.get_objects() if issubclass(type(thing), nn.Module)]
     parents: dict[int, list[nn.Module]] = {}
     owners: list[nn.Module] = []
@@ -61,11 +70,10 @@ def model_share(tensors: Iterable[object]) -> float:
                 parents.setdefault(id(child), []).append(module)
         if any(id(p) in wanted for p in module.__dict__.get("_parameters", {}).values()):
             owners.append(module)
-    whole: dict[int, int] = {}
+    whole: dict[int, nn.Parameter] = {}
     for root in _roots(owners, parents):
-        whole |= {id(p): _nbytes(p) for p in root.parameters() if p.requires_grad}
-    own = sum(_nbytes(p) for p in wanted.values())
-    return min(own / max(sum(whole.values()), own), 1.0)
+        whole |= {id(p): p for p in root.parameters() if p.requires_grad}
+    return list(whole.values())
 
 
 def _roots(modules: list[nn.Module], parents: dict[int, list[nn.Module]]) -> list[nn.Module]:

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 from autockpt.errors import BudgetError
 from autockpt.passes.problem import Budget, Outcome
+from autockpt.step.calls.out_of_memory import empty_cache, missing_bytes
 from autockpt.step.calls.phase import Key, Phase, Signature
 from autockpt.step.calls.routes import Route
-from autockpt.step.decision import StepDecision, infeasible_step, record_step
+from autockpt.step.decision import StepDecision, infeasible_step, record_step, step_decision
 from autockpt.step.graph import StepGraph
+from autockpt.step.messages import warn_tightened
 from autockpt.step.observed import Observed
 from autockpt.step.outside import live_kinds
 from autockpt.step.solving import UNCOUNTED_BYTES, StepSolver, budget_of, by_budget
@@ -43,6 +45,8 @@ class StepPlanner:
         self._limits: dict[Key, int] = {}
         """By the first pass of a phase: live bytes at its start up to which its plan holds."""
         self._dead: deque[int] = deque()
+        self._is_tightened = False
+        """Memory ran out: everything is to be planned again."""
 
     def forget(self, graph: int) -> None:
         """The compiled function of this graph is gone; called by the garbage collector, so it is only noted."""
@@ -114,6 +118,9 @@ class StepPlanner:
         self.purge()
         key = graph.number
         over = key in self._limits and entry_bytes > self._limits[key]
+        if self._is_tightened:
+            self._plan_tightened(graph, entry_bytes)
+            return
         if not over and not (self._pending and self._is_ready(key)):
             return
         with self._ledger.recorder.paused():
@@ -130,6 +137,29 @@ class StepPlanner:
             else:
                 self._replan(entry_bytes)
 
+    def tighten(self, graph: StepGraph, error: BaseException) -> str:
+        """Memory ran out in a call of this graph: lower the budget of its step; what was done, as a sentence."""
+        known = {one for observed in self._observed.values() for one in observed.graphs} | {graph}
+        made = step_decision()
+        planned_bytes = made.budget_bytes if made is not None else self._ledger.recorder.counter.now()
+        budget_bytes = min((one.budget_bytes for one in known if one.budget_bytes is not None), default=planned_bytes)
+        missing = missing_bytes(error, budget_bytes)
+        for one in known:
+            one.budget_bytes = budget_bytes - missing
+        self._is_tightened = True
+        warn_tightened(missing, budget_bytes - missing)
+        return f"The budget is lowered to {format_size(budget_bytes - missing)}, and the step is planned again for it."
+
+    def _plan_tightened(self, graph: StepGraph, entry_bytes: int) -> None:
+        self._is_tightened = False
+        empty_cache(self._ledger.device)
+        alike = [one for one in self._observed.values() if one.signature[0] == graph.number]
+        with self._ledger.recorder.paused():
+            if graph.holds_step and all(one.graphs == [graph] for one in alike):
+                self._replan_alone(graph, graph.number, entry_bytes, alike)
+            elif self._observed:
+                self._replan(entry_bytes)
+
     def _is_ready(self, key: Key) -> bool:
         """Whether the observed step is complete: every optimizer has run, or it begins again."""
         optimizers, pending = self._ledger.optimizers, [self._observed[signature] for signature in self._pending]
@@ -144,7 +174,7 @@ class StepPlanner:
         inputs = graph.decision.problem.graph.graph_input_bytes
         entry_bytes += self._optimizer_growth
         assert graph.budget_bytes is not None
-        outside_bytes = entry_bytes - inputs + max(one.eager_bytes for one in alike)
+        outside_bytes = entry_bytes - inputs + max((one.eager_bytes for one in alike), default=0)
         budget = Budget(total_bytes=graph.budget_bytes - outside_bytes)
         request = replace(graph.request, setup=replace(graph.request.setup, budget=budget))
         variant = graph.compile(request, outside_bytes=outside_bytes)
@@ -155,8 +185,9 @@ class StepPlanner:
             self._ledger.root.add(one.signature, [variant], one.sizes)
         self._limits[key] = max(graph.budget_bytes - variant.option.pass_bytes, entry_bytes)
         log.info("%s is planned again, for %s that are live outside of it", graph.name, format_size(outside_bytes))
-        made = self._record_alone(alike[0], variant, entry_bytes)
-        self._ledger.stored.save([(alike[0], [variant])], self._limits, made)
+        if alike:
+            made = self._record_alone(alike[0], variant, entry_bytes)
+            self._ledger.stored.save([(alike[0], [variant])], self._limits, made)
 
     @property
     def _optimizer_growth(self) -> int:

@@ -47,12 +47,12 @@ def _analyze(parsed: Arguments, target: str, progress: Progress) -> Analysis:
         LargestBatch,
         batch_argument,
         builder,
-        check_optimizer,
         device_profile,
         run_request,
         what_if,
     )
     from autockpt.measure import check_settings, load_factory
+    from autockpt.optimizers import check_optimizer
     from autockpt.plans import PlanFile
 
     # What may be mistyped is read before the script runs, which may take long.

@@ -17,16 +17,17 @@ if TYPE_CHECKING:
 class GraphCall:
     """Is held by its autograd node alone. It reports the passes of the call, and its own end, to the ledger."""
 
-    __slots__ = ("ended", "graph", "ledger", "number", "outputs", "phase", "record", "variant")
+    __slots__ = ("ended", "graph", "in_backward", "ledger", "number", "outputs", "phase", "record", "variant")
 
     def __init__(self, ledger: Ledger, phase: Phase, number: int, graph: StepGraph, variant: Variant) -> None:
         self.ledger, self.phase, self.number, self.graph, self.variant = ledger, phase, number, graph, variant
-        self.ended = False
+        self.ended = self.in_backward = False
         self.record: PassRecord | None = None
         """Of the pass that runs now or ran last, where the phase is recorded."""
         self.outputs: Sequence[weakref.ref[Any]] = ()
 
     def begin_backward(self, tangents: Sequence[Any]) -> None:
+        self.in_backward = True
         # What goes wrong here must not end the backward.
         try:
             self.ledger.begin_backward(self, tangents)

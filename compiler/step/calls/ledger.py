@@ -18,6 +18,7 @@ import torch
 from autockpt.errors import AutockptError
 from autockpt.inductor import backward_keeps_graph, find_call_node, observe_backward
 from autockpt.step.calls.call import GraphCall
+from autockpt.step.calls.out_of_memory import explain
 from autockpt.step.calls.phase import Key, Phase, Sizes, backward_key
 from autockpt.step.calls.recorder import Recorder
 from autockpt.step.calls.routes import Route
@@ -142,6 +143,12 @@ class Ledger:
 
     def fail(self, call: GraphCall, error: BaseException) -> None:
         """A pass of this call raised."""
+        if isinstance(error, torch.OutOfMemoryError):
+            try:
+                lowered = self.planner.tighten(call.graph, error) if call.graph.on_oom == "replan" else ""
+                explain(error, self, call, lowered)
+            except Exception as failure:
+                self.close(failure)
         self.abandon(call, spoiled=True)
 
     def begin_backward(self, call: GraphCall, tangents: Sequence[Any]) -> None:
