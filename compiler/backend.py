@@ -87,9 +87,9 @@ def compile_graph(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Op
             options.on_infeasible,
             lower,
             captured,
-            steps_folder(),
-            options.on_oom,
-            options.optimizer,
+            folder=steps_folder(),
+            on_oom=options.on_oom,
+            optimizer=options.optimizer,
         )
     # Dynamo unwraps what a backend returns and holds the innermost function.
     free_with(innermost_fn(compiled), partitioner.recorded)

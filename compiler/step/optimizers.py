@@ -105,11 +105,9 @@ class OptimizerStates:
         if not self._announced:
             return 0
         owned = {id(p) for one in list(self._known) for group in one.param_groups for p in group["params"]}
-        waiting = [(name, parameter()) for name, parameter in self._announced]
-        self._announced = [(name, weakref.ref(p)) for name, p in waiting if p is not None]
-        return sum(
-            named_state_bytes(name, p.shape, p.dtype) for name, p in waiting if p is not None and id(p) not in owned
-        )
+        alive = [(name, p) for name, parameter in self._announced if (p := parameter()) is not None]
+        self._announced = [(name, weakref.ref(p)) for name, p in alive]
+        return sum(named_state_bytes(name, p.shape, p.dtype) for name, p in alive if id(p) not in owned)
 
     @property
     def waiting(self) -> bool:

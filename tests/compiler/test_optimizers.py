@@ -52,7 +52,7 @@ def test_an_announced_optimizer_counts_until_it_exists() -> None:
 
 
 def test_a_wrong_name_is_refused_with_the_list() -> None:
-    with pytest.raises(OptionError, match="adafactor.*adamw.*sgd"):
+    with pytest.raises(OptionError, match=r"adafactor.*adamw.*sgd"):
         check_optimizer("AdamZ")
     with pytest.raises(
         OptionError, match=r"option optimizer='AdamZ' is not known; accepted is None or one of adadelta"

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import autockpt
+from autockpt.optimizers import named_state_bytes
 from autockpt.step import ledger_of
 from autockpt.step.calls.recorder import Recorder
 from autockpt.step.optimizers import OptimizerStates
@@ -37,10 +38,11 @@ def ledger_without_optimizers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     gc.collect()
 
 
-def compiled(blocks: int = 3, dynamic: bool = False) -> nn.Sequential:
+def compiled(blocks: int = 3, dynamic: bool = False, **options: Any) -> nn.Sequential:
     model = nn.Sequential(*(Scale() for _ in range(blocks)))
     for block in model:
-        block.compile(backend="autockpt", options={"memory_budget": 1.0, "lower": "eager"}, dynamic=dynamic)
+        given = {"memory_budget": 1.0, "lower": "eager", **options}
+        block.compile(backend="autockpt", options=given, dynamic=dynamic)
     return model
 
 
@@ -132,6 +134,18 @@ def test_nothing_grows_over_300_steps_with_changing_batch_sizes() -> None:
     first = counted(100)
     then = counted(200)
     assert then == first
+
+
+def test_the_state_of_a_named_optimizer_counts_before_it_exists() -> None:
+    def peak_bytes(**options: Any) -> int:
+        torch._dynamo.reset()
+        gc.collect()
+        compiled(1, memory_budget="1MiB", **options)(torch.ones(2, 8)).sum().backward()
+        made = autockpt.step_decision()
+        assert made is not None
+        return made.peak_bytes
+
+    assert peak_bytes(optimizer="AdamW") - peak_bytes() == named_state_bytes("AdamW", torch.Size([8]), torch.float32)
 
 
 def test_a_call_whose_backward_is_never_reached_ends_with_its_outputs() -> None:
