@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -93,7 +93,7 @@ class IntervalProgram:
 
     def within(self, budget_bytes: int, beat_seconds: float) -> Candidate | None:
         best: Candidate | None = None
-        for grid_bytes in self._grid_below(budget_bytes):
+        for grid_bytes in self.space.grid_below(budget_bytes):
             # Both bounds grow as the budget falls: no lower budget of the grid can beat it either.
             bound = max(self.space.bound_seconds(grid_bytes), self.space.class_bound_seconds(grid_bytes))
             if bound >= beat_seconds:
@@ -105,13 +105,6 @@ class IntervalProgram:
 
     def lowest(self) -> None:
         return None
-
-    def _grid_below(self, budget_bytes: int) -> Iterator[int]:
-        """Budgets of the grid that are not above this one, the highest first."""
-        top, bottom = self.space.fastest_cut.peak_bytes, self.space.intervals.least_bytes
-        count = self.space.effort.grid_budgets
-        grid = (bottom + (top - bottom) * number // count for number in range(count - 1, -1, -1))
-        return (found for found in grid if found <= budget_bytes)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@ how much work each may spend."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
@@ -36,11 +37,13 @@ class Effort:
     cut_prices: float = inf
     """Prices of a byte at which the graph is cut."""
     grid_budgets: int = 20
-    """Budgets at which the interval program is solved, from the fastest plan's peak down."""
+    """Budgets at which the interval program is solved and plans are filled up, from the fastest plan's peak down."""
     interval_rounds: int = 5
     """Solutions of the interval program for one budget, each corrected by the replay of the last."""
     eviction_steps: int = 100
     """Steps of one eviction descent; 0 leaves the descents out."""
+    fill_replays: int = 24
+    """Plans that are replayed to fill up the one at a budget of the grid; 0 leaves that out."""
     two_level_plans: bool = True
     """Whether two-level plans are tried in all their shapes, or only near the square root of the depth."""
     frontier_points: int = 9
@@ -55,6 +58,7 @@ class Effort:
             grid_budgets=5,
             interval_rounds=3,
             eviction_steps=0,
+            fill_replays=0,
             two_level_plans=False,
             frontier_points=5,
         )
@@ -88,6 +92,13 @@ class SearchSpace:
     @cached_property
     def intervals(self) -> IntervalSearch:
         return IntervalSearch(self.evaluator, self.fastest_cut.plan, self.effort.interval_rounds, self._solve_seconds)
+
+    def grid_below(self, budget_bytes: int) -> Iterator[int]:
+        """Budgets of a grid that depends on the graph alone, those that are not above this one, the highest first."""
+        top, bottom = self.fastest_cut.peak_bytes, self.intervals.least_bytes
+        count = self.effort.grid_budgets
+        grid = (bottom + (top - bottom) * number // count for number in range(count - 1, -1, -1))
+        return (found for found in grid if found <= budget_bytes)
 
     @property
     def timed_out(self) -> bool:

@@ -20,7 +20,9 @@ from autockpt.passes.forecast.simulator import Simulator
 from autockpt.passes.planners.decide import pose, resolve
 from autockpt.passes.planners.frontier import PLANNERS, Frontier
 from autockpt.passes.planners.generators import SaveEverything
+from autockpt.passes.planners.space import Effort
 from autockpt.passes.problem.plan import Budget, Lowering, Setup
+from autockpt.passes.problem.verify import verify
 
 
 def stack(layers: int) -> nn.Module:
@@ -104,6 +106,25 @@ def test_no_baseline_that_fits_is_faster_than_the_fastest_plan() -> None:
             found = frontier.within(budget)
             assert found is not None
             assert found.seconds <= everything.seconds or everything.peak_bytes > budget
+
+
+def test_what_the_generators_leave_of_a_budget_is_filled_with_saved_values() -> None:
+    """On a stack of convolutions some budget has a faster plan than any generator finds, and no budget a slower one."""
+    graph = read_joint(*joint_of(stack(8), torch.randn(64, 3, 16, 16)))
+    posed = pose(graph, Setup(Budget(fraction=0.5), load_profile("cpu")))
+    filled, unfilled = Frontier(posed), Frontier(posed, effort=Effort(fill_replays=0))
+    low, high = filled.lowest.peak_bytes, filled.fastest.peak_bytes
+    gains = []
+    for step in range(1, 12):
+        budget = low + (high - low) * step // 12
+        one, other = filled.within(budget), unfilled.within(budget)
+        assert one is not None
+        assert other is not None
+        verify(posed, one.plan)
+        assert one.peak_bytes <= budget
+        gains.append(other.seconds / one.seconds)
+    assert min(gains) >= 1.0
+    assert max(gains) > 1.0
 
 
 def test_every_planner_of_the_options_has_a_fastest_plan_and_a_lowest() -> None:
