@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from autockpt.inductor.aot import Modules, trace_artifact
-    from autockpt.inductor.capture import (
-        GraphBreak,
-        PartitionFn,
-        TracedStep,
-        capture_joints,
-        interpret,
-        trace,
-    )
+    from autockpt.inductor.capture import PartitionFn, capture_joints, interpret
     from autockpt.inductor.codegen import why_no_dry_run
     from autockpt.inductor.dry_run import DryRun
     from autockpt.inductor.fake.cuda import TracedDevice, fake_cuda_device
@@ -26,6 +19,7 @@ if TYPE_CHECKING:
     from autockpt.inductor.fake.live import BETWEEN, GRADIENTS, INPUTS, PARAMETERS
     from autockpt.inductor.fake.observe import NOT_COMPILED, ObservedCall, ObservedPass, ObservedStep
     from autockpt.inductor.fake.step import Factory, FakeStep, from_factory, from_model
+    from autockpt.inductor.fake.trace import GraphBreak, TracedStep, trace
     from autockpt.inductor.inductor_calls import ENABLE_VARIABLE, forget_compiled_code, replace_inductor_calls
     from autockpt.inductor.joint import JointModule
     from autockpt.inductor.real_arguments import NotRunnable, RunnableCall
@@ -97,13 +91,14 @@ __all__ = [
 
 _NAMES = {
     "aot": "Modules trace_artifact",
-    "capture": "GraphBreak PartitionFn TracedStep capture_joints interpret trace",
+    "capture": "PartitionFn capture_joints interpret",
     "codegen": "why_no_dry_run",
     "dry_run": "DryRun",
     "fake.cuda": "TracedDevice fake_cuda_device",
     "fake.live": "BETWEEN GRADIENTS INPUTS PARAMETERS",
     "fake.observe": "NOT_COMPILED ObservedCall ObservedPass ObservedStep",
     "fake.step": "Factory FakeStep from_factory from_model",
+    "fake.trace": "GraphBreak TracedStep trace",
     "fake.gpus": "NoTriton fake_triton_driver gpu_properties",
     "inductor_calls": "ENABLE_VARIABLE forget_compiled_code replace_inductor_calls",
     "joint": "JointModule",

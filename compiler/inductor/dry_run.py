@@ -8,7 +8,6 @@ added by `cost_models.memory`.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -18,13 +17,11 @@ from typing import Any
 import torch
 from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
-from torch.utils._pytree import tree_leaves
 
-from autockpt.cost_models.formulas import number_at
-from autockpt.cost_models.memory import DeviceMemory, GpuMemory, memory_of
+from autockpt.cost_models.memory import GpuMemory, memory_of
 from autockpt.inductor.aot import Modules
 from autockpt.inductor.codegen import StepMetadata, Wrapper, lower_step, output_count
+from autockpt.inductor.fake.meta_storages import MetaStorages
 from autockpt.inductor.patches import wrapper_functions
 from autockpt.inductor.scheduler import InnerCompile
 from autockpt.passes.sizes import Sizes
@@ -70,7 +67,7 @@ def dry_run(
 ) -> DryRun:
     """One step: the forward, then the backward, which frees saved values after their last use."""
     memory = memory_of(forward.examples, threads)
-    live = _LiveBytes(memory, sizes)
+    live = MetaStorages(memory, sizes)
     with unset_fake_temporarily(), live, _allocating_meta(forward.code), _allocating_meta(backward.code):
         inputs = [live.graph_input(example) for example in forward.examples]
         results = list(forward.code.call(list(inputs)))
@@ -102,75 +99,6 @@ def dry_run(
         reserved_bytes=memory.reserved_bytes,
         timeline=tuple(live.timeline),
     )
-
-
-class _LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's class has no hints
-    """Counts the bytes of every storage from its allocation until its last reference is gone."""
-
-    def __init__(self, memory: DeviceMemory, sizes: Sizes | None) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # as above
-        self.now = self.peak = 0
-        self.timeline: list[int] = []
-        self.workspace: tuple[str, int] | None = None
-        self._memory, self._sizes = memory, sizes
-        self._known: dict[int, tuple[int, Any]] = {}
-        """By storage: its bytes in `now`, and its block in the device's memory."""
-
-    def graph_input(self, example: Any) -> Any:
-        """A meta tensor for an input of the step, which is not counted."""
-        value = self.meta(example)
-        if isinstance(value, torch.Tensor):
-            self._track(value.untyped_storage(), 0)
-        return value
-
-    def meta(self, example: Any) -> Any:
-        if not isinstance(example, torch.Tensor):
-            return self._number(example)
-        size, stride = (list(map(self._number, numbers)) for numbers in (example.size(), example.stride()))
-        with _disable_current_modes():
-            return torch.empty_strided(size, stride, dtype=example.dtype, device="meta")
-
-    def count(self, value: Any) -> Any:
-        """Count the value's storage, unless it is known already."""
-        if not isinstance(value, torch.Tensor):
-            return value
-        storage = value.untyped_storage()
-        if storage._cdata not in self._known:
-            nbytes = self._memory.allocated_bytes(storage.nbytes())
-            self._track(storage, nbytes)
-            self._grow(nbytes, None)
-        return value
-
-    def _number(self, number: Any) -> Any:
-        """A symbolic size at the sizes of this run, or as it was traced."""
-        if isinstance(number, torch.SymInt) and self._sizes is not None:
-            return int(number_at(number.node.expr, self._sizes))
-        return number.node.hint if isinstance(number, torch.SymInt | torch.SymFloat) else number
-
-    def _track(self, storage: torch.UntypedStorage, nbytes: int) -> None:
-        self._known[storage._cdata] = nbytes, self._memory.allocate(storage.nbytes())
-        weakref.finalize(storage, self._freed, storage._cdata)
-
-    def _freed(self, key: int) -> None:
-        nbytes, block = self._known.pop(key, (0, None))
-        self.now -= nbytes
-        self._memory.free(block)
-
-    def _grow(self, nbytes: int, workspace: tuple[str, int] | None) -> None:
-        self.now += nbytes
-        self.timeline.append(self.now)
-        if self.now > self.peak:
-            self.peak, self.workspace = self.now, workspace
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        for value in tree_leaves(result):
-            self.count(value)
-        if scratch := self._memory.workspace_bytes(func, args):
-            self._grow(scratch, (str(func), scratch))
-            self.now -= scratch
-            self._memory.free(self._memory.allocate(scratch))
-        return result
 
 
 def _allocating_meta(code: ModuleType) -> AbstractContextManager[None]:

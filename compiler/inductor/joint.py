@@ -31,12 +31,19 @@ from autockpt.inductor.aot import (
 from autockpt.inductor.dry_run import DryRun, LoweredStep, lower_for_dry_run
 from autockpt.inductor.real_arguments import RunnableCall, runnable_calls
 from autockpt.inductor.scheduler import InnerCompile, mark_planned, mark_torch_own
-from autockpt.passes.fx import Check, Shapes, read, reorder, take_views_from_operands, unroll, verify_modules
+from autockpt.passes.fx import (
+    Check,
+    Shapes,
+    compare_by,
+    read,
+    reorder,
+    take_views_from_operands,
+    unroll,
+    verify_modules,
+)
 from autockpt.passes.graph import JointGraph, Role, all_sizes, at_hints, at_sizes
 from autockpt.passes.problem import Plan
 from autockpt.passes.sizes import Sizes
-
-_COPIED_META = ("val", "tensor_meta", "stack_trace", "nn_module_stack")
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,15 +136,7 @@ class JointModule:
         The forward saves these values too. What `modules` verifies is verified there.
         """
         self.modules(plan)
-
-        def check(graph: fx.Graph, name: str, computed: fx.Node, recomputed: fx.Node) -> fx.Node | None:
-            if name not in labels:
-                return None
-            compared = graph.call_function(operator, (computed, recomputed, labels[name]))
-            # Not all of it: Inductor keeps the traced arguments of custom operators there, to restore their strides.
-            compared.meta = {key: value for key, value in recomputed.meta.items() if key in _COPIED_META}
-            return compared
-
+        check = compare_by(operator, labels)
         modules = split(self._tidied, plan, self.forward_outputs, self.parameters, frozenset(labels), check)
         mark_planned(*modules)
         return modules

@@ -6,7 +6,8 @@
 
 from autockpt.partition.breakdown import breakdown_json
 from autockpt.partition.by_size import choose_by_size
-from autockpt.partition.choose import Choice, FixedPlan, Request, choose, torch_candidate
+from autockpt.partition.choice import Choice, FixedPlan, Request
+from autockpt.partition.choose import choose, torch_candidate
 from autockpt.partition.held import Held, find_held
 from autockpt.partition.messages import estimated_operators, unused_reason
 from autockpt.partition.partitioner import Partitioner, Select

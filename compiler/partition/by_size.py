@@ -18,7 +18,8 @@ from typing import Any
 
 from autockpt.cost_models.formulas import number_at
 from autockpt.inductor import JointModule
-from autockpt.partition.choose import Choice, Request, choose
+from autockpt.partition.choice import Choice, Request
+from autockpt.partition.choose import choose
 from autockpt.partition.compilations import compilations_left, record_bound_call, smaller_calls
 from autockpt.passes.forecast import Simulator
 from autockpt.passes.fx import Shapes, without_rounding

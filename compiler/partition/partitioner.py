@@ -19,7 +19,8 @@ import autockpt
 from autockpt import cost_models, passes
 from autockpt.errors import AutockptError, BudgetError
 from autockpt.inductor import JointModule, Modules
-from autockpt.partition.choose import Choice, Request, choose, unusable
+from autockpt.partition.choice import Choice, Request
+from autockpt.partition.choose import choose, unusable
 from autockpt.partition.compilations import compilations_left, record_refusal
 from autockpt.partition.messages import infeasible, over_budget
 from autockpt.partition.record import GraphDecision, record

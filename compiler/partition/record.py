@@ -18,7 +18,7 @@ from autockpt.errors import AutockptError
 from autockpt.inductor import DryRun, trace_artifact
 from autockpt.machine import GraphTimings
 from autockpt.partition.breakdown import breakdown
-from autockpt.partition.choose import Choice
+from autockpt.partition.choice import Choice
 from autockpt.partition.held import Held, find_held, named_held
 from autockpt.partition.messages import (
     decision_json,

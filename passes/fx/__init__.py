@@ -9,12 +9,13 @@ from autockpt.passes.fx.region_views import take_views_from_operands
 from autockpt.passes.fx.shape_env import Shapes
 from autockpt.passes.fx.sizes import hint_of, without_rounding
 from autockpt.passes.fx.splice import splice
-from autockpt.passes.fx.split import Check, UnwritablePlan, reorder, unroll
+from autockpt.passes.fx.split import Check, UnwritablePlan, compare_by, reorder, unroll
 
 __all__ = [
     "Check",
     "Shapes",
     "UnwritablePlan",
+    "compare_by",
     "hint_of",
     "read",
     "reorder",

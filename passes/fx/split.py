@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from torch import fx
 from torch.fx.node import map_arg
@@ -16,6 +17,21 @@ class UnwritablePlan(Exception):
 
 Check = Callable[[fx.Graph, str, fx.Node, fx.Node], fx.Node | None]
 """Adds a node that compares a value of the forward with its recomputation, and returns what is read from then on."""
+_COPIED_META = ("val", "tensor_meta", "stack_trace", "nn_module_stack")
+
+
+def compare_by(operator: Any, labels: Mapping[str, str]) -> Check:
+    """`operator(computed, recomputed, label)` for every value with a label."""
+
+    def check(graph: fx.Graph, name: str, computed: fx.Node, recomputed: fx.Node) -> fx.Node | None:
+        if name not in labels:
+            return None
+        compared = graph.call_function(operator, (computed, recomputed, labels[name]))
+        # Not all of it: Inductor keeps the traced arguments of custom operators there, to restore their strides.
+        compared.meta = {key: value for key, value in recomputed.meta.items() if key in _COPIED_META}
+        return compared
+
+    return check
 
 
 def unroll(

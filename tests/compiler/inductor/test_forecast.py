@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from autockpt.cost_models import load_profile
-from autockpt.inductor.capture import trace
 from autockpt.inductor.fake.step import from_model
+from autockpt.inductor.fake.trace import trace
 from autockpt.inductor.joint import JointModule
 from autockpt.passes.forecast.candidate import Evaluator
 from autockpt.passes.planners.decide import pose
