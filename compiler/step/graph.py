@@ -16,7 +16,7 @@ from autockpt.passes.forecast import TORCH_PARTITION, Candidate
 from autockpt.passes.planners import Decision
 from autockpt.passes.problem import Budget, Lowering
 from autockpt.passes.step import PlanOption, PlanTable, plan_table
-from autockpt.step.variant import Compiled, Variant, compiled_option
+from autockpt.step.variant import Compiled, Variant, chosen_option, compiled_option
 
 log = logging.getLogger("autockpt")
 Lower = Callable[[Any, Sequence[Any], Callable[[JointModule], Modules], str], Compiled]
@@ -80,15 +80,16 @@ class StepGraph:
 
         def select(joint: JointModule, request: Request) -> Choice:
             searched = choose(joint, replace(self.unlimited(request), dry_run=False))
-            lowest = searched.decision.frontier.lowest
-            if self.budget_bytes is not None and lowest.peak_bytes + outside_bytes > self.budget_bytes:
-                # Not even alone. What it needs at least is said as for a graph that is the whole step.
-                budget = Budget(total_bytes=self.budget_bytes - outside_bytes)
-                return choose(joint, replace(request, setup=replace(request.setup, budget=budget)))
             self.table = _table(joint, searched.decision)
             least = min(self.table.options, key=lambda o: (o.pass_bytes + (calls - 1) * o.held_bytes, o.seconds))
             assert least.candidate is not None
-            return choose(joint, replace(self.unlimited(request), fixed=FixedPlan.of(least.candidate)))
+            choice = choose(joint, replace(self.unlimited(request), fixed=FixedPlan.of(least.candidate)))
+            needed_bytes = joint.graph.graph_input_bytes + chosen_option(choice.decision, choice.dry_run).pass_bytes
+            if self.budget_bytes is None or outside_bytes + needed_bytes <= self.budget_bytes:
+                return choice
+            # Not even alone. What it needs at least is said as for a graph that is the whole step.
+            budget = Budget(total_bytes=self.budget_bytes - outside_bytes)
+            return choose(joint, replace(request, setup=replace(request.setup, budget=budget)))
 
         return select
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from autockpt.inductor import DryRun
 from autockpt.partition import GraphDecision
+from autockpt.passes.planners import Decision
 from autockpt.passes.step import PlanOption, option_of
 
 Compiled = Callable[..., Any]
@@ -21,16 +22,13 @@ class Variant:
 
     @staticmethod
     def of(compiled: Compiled, made: GraphDecision) -> Variant:
-        return Variant(_chosen_option(made), compiled, made)
+        return Variant(chosen_option(made.decision, made.dry_run), compiled, made)
 
 
-def _chosen_option(made: GraphDecision) -> PlanOption:
+def chosen_option(decision: Decision, run: DryRun | None) -> PlanOption:
     """What the plan of a decision holds and needs, as its dry run says where there was one."""
-    decision = made.decision
     option = option_of(decision.problem, decision.candidate)
-    if made.dry_run is None:
-        return option
-    return compiled_option(option, decision.problem.graph.graph_input_bytes, made.dry_run)
+    return option if run is None else compiled_option(option, decision.problem.graph.graph_input_bytes, run)
 
 
 def compiled_option(option: PlanOption, graph_input_bytes: int, run: DryRun) -> PlanOption:
