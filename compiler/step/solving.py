@@ -71,7 +71,10 @@ class StepSolver:
         return checked
 
     def _usable(self, budget_bytes: int | None) -> int:
-        """Bytes for what is forecast, less a margin of what the graphs may take. A fraction is of the range between forecasts that dry runs have corrected."""
+        """Bytes for what is forecast: the budget less a margin of what the graphs may take.
+
+        A fraction is of the range between forecasts that dry runs have corrected.
+        """
         if budget_bytes is not None:
             outside_bytes = min((call.forward_outside_bytes for call in self._pose(0).calls), default=0)
             return budget_bytes - int(max(budget_bytes - outside_bytes, 0) * CHECKED_MARGIN) - UNCOUNTED_BYTES
