@@ -1,6 +1,6 @@
 """Measurements of plans against baselines, bounds and published results; one function for each `autockpt bench`.
 
-May import every room but commands and analysis. Tables are built here; what a command prints and writes is decided in
+May import every sub-package but commands and analysis. Tables are built here; what a command prints and writes is decided in
 `commands`.
 """
 

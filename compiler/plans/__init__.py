@@ -1,6 +1,6 @@
 """Plans as files: what was decided for the graphs of a model, saved, checked when it is loaded, and compared.
 
-Imports `passes` and the top-level modules of `autockpt`, no other room.
+Imports `passes` and the top-level modules of `autockpt`, no other sub-package.
 """
 
 from autockpt.plans.diff import GraphDiff, compare, diff_json

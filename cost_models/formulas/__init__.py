@@ -1,6 +1,6 @@
 """The work of every operator: FLOPs, elements, random numbers and bytes, from shapes.
 
-One short rule an operator, in tables by kind. May import `cost_models.work` and `cost_models.device`, no other room.
+One short rule an operator, in tables by kind. May import `cost_models.work` and `cost_models.device`, no other sub-package.
 """
 
 from autockpt.cost_models.formulas.lookup import rule_of, work_of

@@ -1,6 +1,6 @@
 """How devices count memory: allocation granularity, the caching allocator's segments, workspaces of kernels.
 
-May import `cost_models.work`, no other room.
+May import `cost_models.work`, no other sub-package.
 """
 
 from autockpt.cost_models.memory.allocator import allocated_bytes

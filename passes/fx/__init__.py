@@ -1,4 +1,4 @@
-"""Reads joint fx modules into `JointGraph` and writes plans back as modules: the only room of `passes` with fx.
+"""Reads joint fx modules into `JointGraph` and writes plans back as modules: the only sub-package of `passes` with fx.
 
 Imports `graph`, `problem` and `cost_models`.
 """

@@ -2,7 +2,7 @@
 
 `torch.compile` uses two parts: `solve_exact` plans small graphs where the runtime fuses nothing (`lower="eager"`), and
 `write_plan` writes eviction plans. Annealing, the stage program, the interval program of an instance and the bound are
-used by `autockpt bench plan --instance` and by tests only. May import the graph, problem and intervals rooms.
+used by `autockpt bench plan --instance` and by tests only. May import the graph, problem and intervals sub-packages.
 """
 
 from autockpt.passes.instances.astar import TooLarge, solve_exact

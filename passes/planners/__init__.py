@@ -1,6 +1,6 @@
 """Planners: generators of plans, the frontier that folds over them, and the decision for a budget.
 
-Imports every other room of `passes` but `fx`.
+Imports every other sub-package of `passes` but `fx`.
 """
 
 from autockpt.passes.planners.baselines import Baseline, find_baselines

@@ -136,7 +136,7 @@ def decide(
 ) -> Decision:
     """The fastest plan that fits, or the one with the lowest peak; the outcome says which.
 
-    `measured`: seconds of values that were timed, instead of the profile's. `progress` is told of each search.
+    `measured`: seconds of values that were timed, instead of the profile's. `progress` is called before each search.
     `workspaces`: bytes that operators allocate inside themselves, where they were measured.
     """
     started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Imports go one way, rooms are entered by their door, and private torch stays in its place."""
+"""Imports go one way, sub-packages are entered by their `__init__`, and private torch stays in its place."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def dotted(path: Path) -> str:
     return ".".join([PACKAGES[folder], *(part for part in rest if part != "__init__")])
 
 
-def room(name: str) -> str:
-    """The sub-package that a module is in; a module of the top level is a room of its own."""
+def sub_package(name: str) -> str:
+    """The sub-package that a module is in; a module of the top level counts as one."""
     package = next(p for p in sorted(PACKAGES.values(), key=len, reverse=True) if inside(name, p))
     first = name.removeprefix(package).lstrip(".").split(".")[0]
     return f"{package}.{first}" if first else package
@@ -122,14 +122,14 @@ def test_no_folder_has_more_than_twelve_modules() -> None:
 
 
 def test_rooms_are_entered_by_the_names_of_their_init() -> None:
-    """Nothing is imported from a module inside another room."""
-    rooms = {dotted(path) for path in everything() if path.name == "__init__.py"} - set(PACKAGES.values())
+    """Nothing is imported from a module inside another sub-package."""
+    sub_packages = {dotted(path) for path in everything() if path.name == "__init__.py"} - set(PACKAGES.values())
     wrong = []
     for path in everything():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module and inside(node.module, "autockpt"):
-                home = room(node.module)
-                if home in rooms and node.module != home and home != room(dotted(path)):
+                home = sub_package(node.module)
+                if home in sub_packages and node.module != home and home != sub_package(dotted(path)):
                     wrong.append(f"{path.relative_to(ROOT)}: {node.module}")
     assert wrong == []
 
@@ -139,7 +139,7 @@ def test_rooms_do_not_import_each_other_in_a_circle() -> None:
     for path in everything():
         for name in imports_of(path):
             if inside(name, "autockpt") and name.count("."):
-                graph.add_edge(room(dotted(path)), room(name))
+                graph.add_edge(sub_package(dotted(path)), sub_package(name))
     graph.remove_edges_from(list(nx.selfloop_edges(graph)))
     # The top of each package names what is below it; nothing below reads those names but the version.
     graph.remove_nodes_from(["autockpt", "autockpt.cost_models", "autockpt.passes"])

@@ -12,11 +12,11 @@ from autockpt.cost_models import calibration
 
 
 def loaded_after(statement: str) -> set[str]:
-    """Modules of the calibration room that a new process has loaded after this statement."""
-    room = "autockpt.cost_models.calibration"
-    code = f"import sys; {statement}; print(*(name for name in sys.modules if name.startswith({room!r})))"
+    """Modules of the calibration sub-package that a new process has loaded after this statement."""
+    prefix = "autockpt.cost_models.calibration"
+    code = f"import sys; {statement}; print(*(name for name in sys.modules if name.startswith({prefix!r})))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return {name.removeprefix(room).removeprefix(".") for name in run.stdout.split()}
+    return {name.removeprefix(prefix).removeprefix(".") for name in run.stdout.split()}
 
 
 def test_the_cost_models_do_not_load_calibration() -> None:

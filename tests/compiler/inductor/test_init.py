@@ -1,4 +1,4 @@
-"""The names of the room load lazily, and each is what it says."""
+"""The names of the sub-package load lazily, and each is what it says."""
 
 from __future__ import annotations
 
