@@ -15,11 +15,10 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.eval_frame import innermost_fn
 from torch._inductor.compile_fx import compile_fx
 
-from autockpt.budget import resolve_budget
 from autockpt.cost_models import DeviceProfile, load_profile
 from autockpt.inductor import CapturedGraph, InnerCompile, PartitionFn, interpret, precision_patches, why_no_dry_run
 from autockpt.machine import cache_folder, find_profile, with_tf32
-from autockpt.options import Options
+from autockpt.options import Options, resolve_budget
 from autockpt.partition import Request, free_with
 from autockpt.passes.problem import CHECKED_MARGIN, UNCHECKED_MARGIN, Lowering, Setup
 from autockpt.step import compile_alone, compile_in_step

@@ -18,7 +18,6 @@ from autockpt.analysis.report import build_report
 from autockpt.analysis.request import AnalysisRequest, device_profile
 from autockpt.analysis.result import Analysis, PlannedStep
 from autockpt.analysis.step import StepAnalysis, analyze_step
-from autockpt.budget import offline_budget
 from autockpt.errors import AutockptError
 from autockpt.inductor import (
     GRADIENTS,
@@ -35,6 +34,7 @@ from autockpt.inductor import (
     trace,
 )
 from autockpt.machine import cache_folder
+from autockpt.options import offline_budget
 from autockpt.partition import Request
 from autockpt.passes.problem import gc_paused
 from autockpt.plans import PlanFile

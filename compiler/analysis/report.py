@@ -43,7 +43,7 @@ from autockpt.analysis.request import AnalysisRequest
 from autockpt.analysis.result import PlannedStep
 from autockpt.analysis.step_report import step_figures, step_report
 from autockpt.analysis.verdict import needed_bytes, verdict
-from autockpt.budget import device_limit
+from autockpt.options import device_limit
 from autockpt.partition import estimated_operators, find_held
 
 SCHEMA = 2

@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
-from autockpt.budget import check_budget, offline_budget
 from autockpt.cost_models import DeviceProfile, ProfileError, load_profile, shown
 from autockpt.errors import OptionError
 from autockpt.inductor import FakeStep
 from autockpt.machine import default_device, find_profile, with_tf32
+from autockpt.options import check_budget, offline_budget
 from autockpt.passes.problem import CHECKED_MARGIN, UNCHECKED_MARGIN, Setup
 from autockpt.plans import PlanFile
 from autockpt.units import Progress

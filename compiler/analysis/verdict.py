@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from autockpt.analysis.request import AnalysisRequest
-from autockpt.budget import device_limit
+from autockpt.options import device_limit
 from autockpt.units import format_size
 
 _NEGLIGIBLE = 5e-4

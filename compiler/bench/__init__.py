@@ -1,7 +1,7 @@
 """Measurements of plans against baselines, bounds and published results; one function for each `autockpt bench`.
 
-May import every sub-package but commands and analysis. Tables are built here; what a command prints and writes is decided in
-`commands`.
+May import every sub-package but commands and analysis. Tables are built here; what a command prints and writes is
+decided in `commands`.
 """
 
 from autockpt.bench.baselines import baseline_table, bench_baselines

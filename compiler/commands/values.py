@@ -58,7 +58,7 @@ def seconds(text: str) -> float:
 
 def budget(text: str) -> int | float | str:
     """A memory budget: bytes, a fraction, a size, a percentage or `auto`, as the option `memory_budget` takes it."""
-    from autockpt.budget import check_budget
+    from autockpt.options import check_budget
 
     value: int | float | str = text
     for convert in (int, float):

@@ -1,7 +1,7 @@
 """Everything that a new torch release may break: private packages of torch are imported here and in `backend.py` only.
 
-Other sub-packages use the names below. Imports `passes` and `cost_models` and no other sub-package. A name's module is loaded when
-the name is first used, because `autockpt.errors` needs one name of Dynamo and not all of Inductor.
+Other sub-packages use the names below. Imports `passes` and `cost_models` and no other sub-package. A name's module is
+loaded when the name is first used, because `autockpt.errors` needs one name of Dynamo and not all of Inductor.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What other sub-packages need of torch's private packages: errors that pass through Dynamo, settings, names of options."""
+"""What others need of torch's private packages: errors that pass through Dynamo, settings, names of options."""
 
 from __future__ import annotations
 

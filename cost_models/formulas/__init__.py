@@ -1,6 +1,7 @@
 """The work of every operator: FLOPs, elements, random numbers and bytes, from shapes.
 
-One short rule an operator, in tables by kind. May import `cost_models.work` and `cost_models.device`, no other sub-package.
+One short rule an operator, in tables by kind. May import `cost_models.work` and `cost_models.device`
+only.
 """
 
 from autockpt.cost_models.formulas.lookup import rule_of, work_of

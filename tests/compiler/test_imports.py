@@ -177,8 +177,8 @@ def test_the_compiler_uses_both() -> None:
         ("from torch import _dynamo", "torch._dynamo"),
         ("from autockpt import passes", "autockpt.passes"),
         ("from .plan import Plan", "autockpt.passes.plan.Plan"),
-        ("from .. import budget", "autockpt.budget"),
-        ("from ..budget import ACCEPTED", "autockpt.budget.ACCEPTED"),
+        ("from .. import units", "autockpt.units"),
+        ("from ..units import UNITS", "autockpt.units.UNITS"),
     ],
 )
 def test_every_form_of_import_is_seen(tmp_path: Path, line: str, name: str) -> None:

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from autockpt import budget
-from autockpt.budget import check_budget, resolve_budget
 from autockpt.machine import memory
+from autockpt.options import budget, check_budget, resolve_budget
 from autockpt.passes.problem.plan import Budget
 
 GIB = 2**30

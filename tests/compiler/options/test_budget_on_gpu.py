@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from autockpt.budget import resolve_budget
+from autockpt.options import resolve_budget
 from autockpt.passes.problem.plan import Budget
 
 GIB, MIB = 2**30, 2**20
