@@ -11,7 +11,7 @@ import torch
 
 from autockpt.passes.problem import Outcome
 from autockpt.passes.step import StepPlan
-from autockpt.step.observed import EAGER, Observed
+from autockpt.step.calls.observed import EAGER, Observed
 from autockpt.step.variant import Variant
 from autockpt.units import format_size
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -11,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from autockpt.inductor import CapturedGraph, JointModule, Modules, NotCompiledAgain
-from autockpt.partition import Choice, FixedPlan, GraphDecision, Partitioner, Request, choose, torch_candidate
-from autockpt.passes.forecast import TORCH_PARTITION, Candidate
+from autockpt.partition import Choice, FixedPlan, GraphDecision, Partitioner, Request, choose
+from autockpt.passes.forecast import TORCH_PARTITION
 from autockpt.passes.planners import Decision
-from autockpt.passes.problem import Budget, Lowering
-from autockpt.passes.step import PlanOption, PlanTable, plan_table
+from autockpt.passes.problem import Budget
+from autockpt.passes.step import PlanOption, PlanTable
+from autockpt.step.tables import corrected_table, table_of
 from autockpt.step.variant import Compiled, Variant, chosen_option, compiled_option
 
-log = logging.getLogger("autockpt")
 Lower = Callable[[Any, Sequence[Any], Callable[[JointModule], Modules], str], Compiled]
 """Compiles a graph of Dynamo, given its inputs, a partitioner and the partitioner's key."""
 _NUMBERS = count(1)
@@ -80,7 +79,7 @@ class StepGraph:
 
         def select(joint: JointModule, request: Request) -> Choice:
             searched = choose(joint, replace(self.unlimited(request), dry_run=False))
-            self.table = _table(joint, searched.decision)
+            self.table = table_of(joint, searched.decision)
             least = min(self.table.options, key=lambda o: (o.pass_bytes + (calls - 1) * o.held_bytes, o.seconds))
             assert least.candidate is not None
             choice = choose(joint, replace(self.unlimited(request), fixed=FixedPlan.of(least.candidate)))
@@ -102,7 +101,7 @@ class StepGraph:
 
     def _fill_table(self, joint: JointModule) -> None:
         searched = choose(joint, replace(self.unlimited(self.request), dry_run=False))
-        self.table = _table(joint, searched.decision)
+        self.table = table_of(joint, searched.decision)
 
     def dry_run(self, numbers: Sequence[int]) -> bool:
         """Find out what the generated code of these options of the table needs; whether any was not known."""
@@ -125,27 +124,7 @@ class StepGraph:
 
     def current_table(self) -> PlanTable:
         """The table with what dry runs found; options without one are corrected by as much as those with one were."""
-        table = self.ensure_table()
-        if not self.compiled_options:
-            return table
-        pairs = [(table.options[number], found) for number, found in self.compiled_options.items()]
-        forward, backward, saved = (
-            sum(getattr(found, name) for _, found in pairs) / max(sum(getattr(o, name) for o, _ in pairs), 1)
-            for name in ("forward_bytes", "backward_bytes", "saved_bytes")
-        )
-        return PlanTable(
-            tuple(
-                self.compiled_options.get(number)
-                or replace(
-                    option,
-                    forward_bytes=int(option.forward_bytes * forward),
-                    backward_bytes=int(option.backward_bytes * backward),
-                    saved_bytes=int(option.saved_bytes * max(saved, 1.0)),
-                )
-                for number, option in enumerate(table.options)
-            ),
-            table.bound,
-        )
+        return corrected_table(self.ensure_table(), self.compiled_options)
 
     def visit(self, look: Callable[[JointModule], None]) -> None:
         """Trace the graph once more and show its joint graph; nothing is compiled."""
@@ -211,13 +190,3 @@ class StepGraph:
             if variant not in used:
                 variant.made.free()
         self.variants = [variant for at, variant in enumerate(self.variants) if not at or variant in used]
-
-
-def _table(joint: JointModule, decision: Decision) -> PlanTable:
-    others: list[Candidate] = []
-    if decision.problem.lowering is Lowering.INDUCTOR:
-        try:
-            others.append(torch_candidate(joint, decision))
-        except Exception as error:
-            log.debug("torch's own partition is no option: %s: %s", type(error).__name__, error)
-    return plan_table(decision.frontier, others)

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import logging
-import time
-import warnings
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from autockpt.errors import BudgetError
-from autockpt.passes.problem import Budget, Outcome
+from autockpt.step.calls.messages import warn_tightened
+from autockpt.step.calls.observed import Observed
 from autockpt.step.calls.out_of_memory import empty_cache, missing_bytes
 from autockpt.step.calls.phase import Key, Phase, Signature
 from autockpt.step.calls.routes import Route
-from autockpt.step.decision import StepDecision, infeasible_step, record_step, step_decision
+from autockpt.step.decision import step_decision
 from autockpt.step.graph import StepGraph
-from autockpt.step.messages import warn_tightened
-from autockpt.step.observed import Observed
-from autockpt.step.outside import live_kinds
-from autockpt.step.solving import UNCOUNTED_BYTES, StepSolver, budget_of, by_budget
+from autockpt.step.replan import Replanner
+from autockpt.step.solving import UNCOUNTED_BYTES
 from autockpt.step.variant import Variant
 from autockpt.units import format_size
 
@@ -42,8 +36,7 @@ class StepPlanner:
         self._observed: dict[Signature, Observed] = {}
         self._pending: set[Signature] = set()
         """Observed and not planned yet."""
-        self._limits: dict[Key, int] = {}
-        """By the first pass of a phase: live bytes at its start up to which its plan holds."""
+        self.replanner = Replanner(ledger)
         self._dead: deque[int] = deque()
         self._is_tightened = False
         """Memory ran out: everything is to be planned again."""
@@ -78,10 +71,7 @@ class StepPlanner:
             if budget_bytes is not None and not fits:
                 self._correct(observed, phase.peak_bytes - budget_bytes)
         elif fits and phase.signature not in self._pending and _ran_as_planned(phase):
-            self._ledger.root.add(phase.signature, [phase.calls[0].variant], observed.sizes)
-            self._record_alone(observed, phase.calls[0].variant, phase.entry_bytes + self._optimizer_growth)
-            if budget_bytes is not None:
-                self.limit(phase.signature[0], phase.entry_bytes + budget_bytes - phase.peak_bytes)
+            self.replanner.accept(observed, phase)
         else:
             self._pending.add(phase.signature)
 
@@ -117,7 +107,7 @@ class StepPlanner:
         """Plan what is to be planned, before a phase that begins with a forward of this graph. Raises BudgetError."""
         self.purge()
         key = graph.number
-        over = key in self._limits and entry_bytes > self._limits[key]
+        over = entry_bytes > self.replanner.limits.get(key, entry_bytes)
         if self._is_tightened:
             self._plan_tightened(graph, entry_bytes)
             return
@@ -128,14 +118,14 @@ class StepPlanner:
             if not alike and not self._pending:
                 # An earlier process planned it with less that was live outside.
                 self._ledger.root.following.pop(key, None)
-                del self._limits[key]
+                del self.replanner.limits[key]
                 return
             for one in alike:
                 one.begins_at(entry_bytes, self._ledger.optimizers.existing_bytes)
             if over and not self._pending and all(one.graphs == [graph] and graph.holds_step for one in alike):
-                self._replan_alone(graph, key, entry_bytes, alike)
+                self.replanner.alone(graph, entry_bytes, alike)
             else:
-                self._replan(entry_bytes)
+                self._plan_together(entry_bytes)
 
     def tighten(self, graph: StepGraph, error: BaseException) -> str:
         """Memory ran out in a call of this graph: lower the budget of its step; what was done, as a sentence."""
@@ -156,9 +146,13 @@ class StepPlanner:
         alike = [one for one in self._observed.values() if one.signature[0] == graph.number]
         with self._ledger.recorder.paused():
             if graph.holds_step and all(one.graphs == [graph] for one in alike):
-                self._replan_alone(graph, graph.number, entry_bytes, alike)
+                self.replanner.alone(graph, entry_bytes, alike)
             elif self._observed:
-                self._replan(entry_bytes)
+                self._plan_together(entry_bytes)
+
+    def _plan_together(self, entry_bytes: int) -> None:
+        self.replanner.together(self._observed.values(), entry_bytes)
+        self._pending.clear()
 
     def _is_ready(self, key: Key) -> bool:
         """Whether the observed step is complete: every optimizer has run, or it begins again."""
@@ -168,79 +162,6 @@ class StepPlanner:
         if optimizers.count:
             return not optimizers.waiting and any(one.optimizer_steps < optimizers.steps for one in pending)
         return any(one.signature[0] == key for one in pending)
-
-    def _replan_alone(self, graph: StepGraph, key: Key, entry_bytes: int, alike: list[Observed]) -> None:
-        """A graph that is the whole step, with less of the budget left for it than when it was compiled."""
-        inputs = graph.decision.problem.graph.graph_input_bytes
-        entry_bytes += self._optimizer_growth
-        assert graph.budget_bytes is not None
-        outside_bytes = entry_bytes - inputs + max((one.eager_bytes for one in alike), default=0)
-        budget = Budget(total_bytes=graph.budget_bytes - outside_bytes)
-        request = replace(graph.request, setup=replace(graph.request.setup, budget=budget))
-        variant = graph.compile(request, outside_bytes=outside_bytes)
-        graph.put_first(variant)
-        for one in alike:
-            self._ledger.root.remove(one.signature)
-        for one in alike:
-            self._ledger.root.add(one.signature, [variant], one.sizes)
-        self._limits[key] = max(graph.budget_bytes - variant.option.pass_bytes, entry_bytes)
-        log.info("%s is planned again, for %s that are live outside of it", graph.name, format_size(outside_bytes))
-        if alike:
-            made = self._record_alone(alike[0], variant, entry_bytes)
-            self._ledger.stored.save([(alike[0], [variant])], self._limits, made)
-
-    @property
-    def _optimizer_growth(self) -> int:
-        """State that optimizers have yet to allocate."""
-        return self._ledger.optimizers.expected_bytes - self._ledger.optimizers.existing_bytes
-
-    def _record_alone(self, observed: Observed, variant: Variant, entry_bytes: int) -> StepDecision:
-        # Observed with another plan, which held other bytes between its passes.
-        held_more = variant.option.held_bytes - observed.options[0].held_bytes
-        eager_bytes = max(observed.gap_bytes + held_more + max(entry_bytes - observed.observed_at_bytes, 0), 0)
-        budget_bytes = budget_of(observed.graphs)
-        made = StepDecision.alone(variant, entry_bytes, eager_bytes, budget_bytes, self._ledger.device)
-        # The line of the graph's own decision says all of it.
-        record_step(made, logging.DEBUG)
-        return made
-
-    def _replan(self, entry_bytes: int) -> None:
-        """Plan all phases, those of one budget together, and compile what changed."""
-        self._ledger.root.following.clear()
-        self._limits.clear()
-        groups = by_budget(self._observed.values())
-        used = [variant for group in groups for variant in self._plan(group, entry_bytes)]
-        for graph in dict.fromkeys(graph for group in groups for one in group for graph in one.graphs):
-            graph.free_unused(used)
-        self._pending.clear()
-
-    def _plan(self, observed: Sequence[Observed], entry_bytes: int) -> list[Variant]:
-        """Plan these phases together; the variants of their calls. Raises BudgetError."""
-        started = time.perf_counter()
-        optimizer_bytes = self._ledger.optimizers.expected_bytes
-        plan = StepSolver(observed, optimizer_bytes).solve()
-        kinds = live_kinds(self._ledger.device, entry_bytes)
-        graphs = {graph.name: graph for one in observed for graph in one.graphs}
-        if plan.outcome is Outcome.OVER_BUDGET:
-            message = infeasible_step(plan, kinds)
-            if all(graph.on_infeasible == "error" for graph in graphs.values()):
-                raise BudgetError(message, plan.budget_bytes, plan.peak_bytes)
-            warnings.warn(f"autockpt: {message}; running at the minimum peak", RuntimeWarning, stacklevel=2)
-        options = iter(plan.options)
-        routes = [(one, [graph.variant(next(options)) for graph in one.graphs]) for one in observed]
-        for one, variants in routes:
-            self._ledger.root.add(one.signature, variants, one.sizes)
-            if budget_of(one.graphs) is not None:
-                slack = max(plan.budget_bytes - plan.peak_bytes, 0)
-                self.limit(one.signature[0], one.entry_bytes + optimizer_bytes + slack)
-        seconds = time.perf_counter() - started
-        made = StepDecision.of(plan, routes, kinds, self._ledger.device, seconds)
-        record_step(made)
-        self._ledger.stored.save(routes, self._limits, made)
-        return [variant for _, variants in routes for variant in variants]
-
-    def limit(self, key: Key, entry_bytes: int) -> None:
-        self._limits[key] = min(self._limits.get(key, entry_bytes), entry_bytes)
 
     def purge(self) -> None:
         """Forget graphs whose compiled functions are gone."""
@@ -253,7 +174,7 @@ class StepPlanner:
                 self._pending.discard(signature)
         self._ledger.root.without(dead)
         self._ledger.stored.forget(dead)
-        self._limits = {key: limit for key, limit in self._limits.items() if key not in dead}
+        self.replanner.forget(dead)
 
 
 def _ran_as_planned(phase: Phase) -> bool:

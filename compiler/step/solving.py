@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from autockpt.passes.problem import CHECKED_MARGIN, Budget, Outcome
 from autockpt.passes.step import StepCall, StepPlan, StepProblem, resolve_budget, solve
+from autockpt.step.calls.observed import EAGER, EAGER_TABLE, Observed
 from autockpt.step.graph import StepGraph
-from autockpt.step.observed import EAGER, EAGER_TABLE, Observed
 
 _MOST_ROUNDS = 5
 """Solutions of the step problem, each corrected by the dry runs of the last."""

@@ -18,15 +18,15 @@ import torch
 from autockpt.errors import AutockptError
 from autockpt.inductor import backward_keeps_graph, find_call_node, observe_backward
 from autockpt.step.calls.call import GraphCall
+from autockpt.step.calls.messages import warn_unplanned_step
 from autockpt.step.calls.out_of_memory import explain
-from autockpt.step.calls.phase import Key, Phase, Sizes, backward_key
+from autockpt.step.calls.phase import Phase, Sizes, backward_key
 from autockpt.step.calls.recorder import Recorder
-from autockpt.step.calls.routes import Route
+from autockpt.step.calls.routes import Follower
 from autockpt.step.graph import StepGraph
-from autockpt.step.messages import warn_unplanned_step
 from autockpt.step.optimizers import OptimizerStates
 from autockpt.step.planner import StepPlanner
-from autockpt.step.stored import StoredSteps
+from autockpt.step.stored.steps import StoredSteps
 
 _MOST_CALLS = 10_000
 """Of one phase. Calls that are in flight then are forgotten: their outputs are stored somewhere, for no backward."""
@@ -44,7 +44,8 @@ class Ledger:
         self.device = device
         self.recorder = Recorder(device)
         self.optimizers = OptimizerStates(device)
-        self.root = Route()
+        self._follower = Follower()
+        self.root = self._follower.root
         """The phases that are planned."""
         self.planner = StepPlanner(self)
         self.stored = StoredSteps(self)
@@ -52,7 +53,6 @@ class Ledger:
         """Not after a failure of ours: every graph then runs its first variant."""
         self._lock = RLock()
         self._phase: Phase | None = None
-        self._route: Route | None = None
         self._in_flight: dict[int, None] = {}
         """Numbers of calls of the current phase, in order."""
         self._dropped: deque[tuple[Phase, int]] = deque()
@@ -76,17 +76,15 @@ class Ledger:
                 return None
 
     def _begin(self, graph: StepGraph, sizes: Sizes) -> GraphCall:
-        if self._dropped:
-            self._drain()
+        self._drain()
         phase = self._phase
         if phase is None or not self._in_flight:
             phase = self._start(graph, sizes)
-        route = self._advance(graph.number, sizes)
+        route = self._follower.advance(graph.number, sizes)
         variant = route.variant if route is not None else None
         if variant is None:
             variant = self.planner.compile_first(graph, route, bool(self._in_flight))
-        number = phase.call_count
-        phase.call_count += 1
+        number = phase.number_call()
         call = GraphCall(self, phase, number, graph, variant)
         if phase.is_recorded:
             self.recorder.begin_forward(call, sizes, self._in_flight)
@@ -100,24 +98,13 @@ class Ledger:
         self._finish()
         entry_bytes = self.recorder.counter.now()
         self.planner.before_phase(graph, entry_bytes)
-        planned = self.root.following.get(graph.number)
-        optimizers, is_new = self.optimizers, planned is None or not planned.covers(sizes)
-        phase = Phase(entry_bytes, optimizers.existing_bytes, optimizers.steps, is_new or self._phases_to_record > 0)
+        optimizers, is_planned = self.optimizers, self._follower.start(graph.number, sizes)
+        is_recorded = not is_planned or self._phases_to_record > 0
+        phase = self._phase = Phase(entry_bytes, optimizers.existing_bytes, optimizers.steps, is_recorded)
         self._phases_to_record -= self._phases_to_record > 0
-        self._phase, self._route = phase, self.root
         if not phase.is_recorded:
             self.recorder.begin_unrecorded()
         return phase
-
-    def _advance(self, key: Key, sizes: Sizes = ()) -> Route | None:
-        """Follow the tree of planned phases by one pass; None where it has no such phase."""
-        route = self._route
-        if route is not None:
-            route = route.following.get(key)
-            if sizes and route is not None and not route.covers(sizes):
-                route = None
-            self._route = route
-        return route
 
     def end_forward(self, call: GraphCall, outputs: Sequence[Any]) -> None:
         try:
@@ -145,21 +132,19 @@ class Ledger:
         """A pass of this call raised."""
         if isinstance(error, torch.OutOfMemoryError):
             try:
-                lowered = self.planner.tighten(call.graph, error) if call.graph.on_oom == "replan" else ""
-                explain(error, self, call, lowered)
+                explain(error, self, call)
             except Exception as failure:
                 self.close(failure)
         self.abandon(call, spoiled=True)
 
     def begin_backward(self, call: GraphCall, tangents: Sequence[Any]) -> None:
         with self._lock:
-            if self._dropped:
-                self._drain()
+            self._drain()
             phase = call.phase
             if phase is not self._phase:
                 return
             phase.has_backward = True
-            self._advance(backward_key(call.number))
+            self._follower.advance(backward_key(call.number))
             if phase.is_recorded:
                 self.recorder.begin_backward(call, self._in_flight, tangents)
 
@@ -170,7 +155,7 @@ class Ledger:
                 return
             if call.record is not None:
                 self.recorder.end_pass(call.record)
-            elif self._route is not None and self._route.signature is not None:
+            elif self._follower.ended is not None:
                 self.recorder.end_unrecorded(phase)
             if backward_keeps_graph():
                 return
@@ -191,10 +176,10 @@ class Ledger:
 
     def _finish(self) -> None:
         """No call is in flight any more."""
-        phase, route, self._phase, self._route = self._phase, self._route, None, None
+        phase, self._phase = self._phase, None
+        signature = self._follower.leave()
         if phase is None or phase.spoiled:
             return
-        signature = route.signature if route is not None else None
         if phase.is_recorded:
             self.planner.after_phase(phase, signature is not None)
         elif signature is not None:

@@ -35,8 +35,9 @@ def _bytes(found: re.Match[str] | None) -> int | None:
     return parse_size(found[1].replace("bytes", "B")) if found else None
 
 
-def explain(error: BaseException, ledger: Ledger, call: GraphCall, lowered: str) -> None:
-    """Add a note to the error. `lowered` says what `on_oom="replan"` does about it; empty without that."""
+def explain(error: BaseException, ledger: Ledger, call: GraphCall) -> None:
+    """Add a note to the error; with `on_oom="replan"` lower the budget, too."""
+    lowered = ledger.planner.tighten(call.graph, error) if call.graph.on_oom == "replan" else ""
     live_bytes = ledger.recorder.counter.now()
     kinds = ", ".join(f"{name} {format_size(size)}" for name, size in live_kinds(ledger.device, live_bytes).items())
     error.add_note(

@@ -90,6 +90,11 @@ class Phase:
         self.measured_bytes = 0
         """The peak of a phase that is not recorded."""
 
+    def number_call(self) -> int:
+        """The position of a call that begins now."""
+        self.call_count += 1
+        return self.call_count - 1
+
     @property
     def signature(self) -> Signature:
         return tuple(self.keys)

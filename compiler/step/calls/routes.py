@@ -65,3 +65,40 @@ class Route:
             for key in graphs & route.following.keys():
                 del route.following[key]
             pending.extend(route.following.values())
+
+
+class Follower:
+    """A place in the tree: where the passes of the current phase have led so far."""
+
+    __slots__ = ("root", "route")
+
+    def __init__(self) -> None:
+        self.root = Route()
+        self.route: Route | None = None
+        """None where no planned phase begins like the current one, or none has begun."""
+
+    def start(self, graph: Key, sizes: Sizes) -> bool:
+        """A phase begins with a forward of this graph; whether one that does is planned for these sizes."""
+        self.route = self.root
+        planned = self.root.following.get(graph)
+        return planned is not None and planned.covers(sizes)
+
+    def advance(self, key: Key, sizes: Sizes = ()) -> Route | None:
+        """Follow the tree by one pass."""
+        route = self.route
+        if route is not None:
+            route = route.following.get(key)
+            if sizes and route is not None and not route.covers(sizes):
+                route = None
+            self.route = route
+        return route
+
+    @property
+    def ended(self) -> Signature | None:
+        """The planned phase that may end here."""
+        return self.route.signature if self.route is not None else None
+
+    def leave(self) -> Signature | None:
+        """The current phase is over; the planned one that it was, if it was any."""
+        signature, self.route = self.ended, None
+        return signature

@@ -350,7 +350,7 @@ def test_a_failure_of_ours_never_ends_the_training(monkeypatch: pytest.MonkeyPat
     def fail(*_: Any) -> None:
         raise KeyError("on purpose")
 
-    monkeypatch.setattr("autockpt.step.planner.StepSolver.solve", fail)
+    monkeypatch.setattr("autockpt.step.replan.StepSolver.solve", fail)
     try:
         with pytest.warns(RuntimeWarning, match="could not plan the step as a whole"):
             got = gradients(model, step)

@@ -18,7 +18,7 @@ from train_blocks import train
 
 from autockpt.step import ledger_of
 from autockpt.step.optimizers import OptimizerStates
-from autockpt.step.step_file import read_step
+from autockpt.step.stored.step_file import read_step
 
 SCRIPT = Path(__file__).parents[2] / "train_blocks.py"
 BUDGET = 2_000_000

@@ -8,35 +8,22 @@ depend on: options, budget, torch's version and the source of autockpt. Graphs w
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from autockpt.inductor import JointModule
 from autockpt.partition import FixedPlan, Partitioner
 from autockpt.passes.graph import outline
-from autockpt.passes.problem import Outcome, Plan
-from autockpt.step.calls.phase import Key, Signature, is_forward
-from autockpt.step.decision import CallDecision, StepDecision, record_step
+from autockpt.step.calls.phase import Key, Signature
+from autockpt.step.decision import StepDecision, record_step
 from autockpt.step.graph import StepGraph, graph_number
-from autockpt.step.observed import Observed
-from autockpt.step.step_file import (
-    StoredCall,
-    StoredGraph,
-    StoredPhase,
-    StoredPlan,
-    StoredStep,
-    ignore_step,
-    read_step,
-    write_step,
-)
+from autockpt.step.stored.convert import Routes, decision_of, fixed_plan, stored_step
+from autockpt.step.stored.step_file import StoredPhase, StoredStep, ignore_step, read_step, write_step
 from autockpt.step.variant import Variant
 
 if TYPE_CHECKING:
     from autockpt.step.calls.ledger import Ledger
-
-Routes = Sequence[tuple[Observed, Sequence[Variant]]]
-"""Phases, each with the variants of its calls."""
 
 
 @dataclass
@@ -81,7 +68,7 @@ class StoredSteps:
         self._keys[graph.number] = graph.key
         self._loaded[graph.number] = loaded
         self._expected.pop(graph.key, None)
-        return _plan(loaded.step.graphs[position].plans[0])
+        return fixed_plan(loaded.step.graphs[position].plans[0])
 
     def _key(self, graph: StepGraph, joint: JointModule) -> str:
         """Equal graphs, compiled as different functions, are numbered in the order of their compilation."""
@@ -106,7 +93,7 @@ class StoredSteps:
             signature = loaded.signature(phase)
             self._ledger.root.reserve(signature)
             if phase.limit_bytes is not None:
-                self._ledger.planner.limit(signature[0], phase.limit_bytes)
+                self._ledger.planner.replanner.limit(signature[0], phase.limit_bytes)
         return loaded
 
     def refuse(self, graph: StepGraph, error: Exception | None = None) -> None:
@@ -125,7 +112,7 @@ class StoredSteps:
             return
         position = loaded.numbers.index(graph.number)
         try:
-            others = [graph.compile_fixed(_plan(plan)) for plan in loaded.step.graphs[position].plans[1:]]
+            others = [graph.compile_fixed(fixed_plan(plan)) for plan in loaded.step.graphs[position].plans[1:]]
         except Exception as error:
             self.refuse(graph, error)
             return
@@ -137,7 +124,7 @@ class StoredSteps:
                 if call.graph == position:
                     route.variant = variants[call.plan]
         if len(loaded.variants) == len(loaded.numbers):
-            record_step(_decision(loaded, self._ledger))
+            record_step(decision_of(loaded.step, loaded.variants, self._ledger.device))
 
     def forget(self, graphs: set[int]) -> None:
         """Their compiled functions are gone."""
@@ -147,73 +134,8 @@ class StoredSteps:
 
     def save(self, routes: Routes, limits: Mapping[Key, int], made: StepDecision) -> None:
         """Store a planned step for later processes."""
-        graphs = list(dict.fromkeys(graph for one, _ in routes for graph in one.graphs))
-        used: dict[StepGraph, list[Variant]] = {graph: [] for graph in graphs}
-        decided, phases = iter(made.calls), []
-        for one, variants in routes:
-            calls = []
-            for graph, variant in zip(one.graphs, variants, strict=True):
-                if variant not in used[graph]:
-                    used[graph].append(variant)
-                calls.append(_call(next(decided), graphs.index(graph), used[graph].index(variant)))
-            passes = tuple(0 if is_forward(key) else key for key in one.signature)
-            phases.append(StoredPhase(passes, tuple(calls), limits.get(one.signature[0])))
-        folders = {graph.folder for graph in graphs}
-        stored = tuple(StoredGraph(graph.key or "", tuple(map(_stored_plan, used[graph]))) for graph in graphs)
-        if not all(graph.key for graph in graphs) or len(folders) != 1:
-            return
-        (folder,) = folders
-        assert folder is not None
-        step = StoredStep(
-            graphs=stored,
-            phases=tuple(phases),
-            outcome=made.outcome.name.lower(),  # type: ignore[arg-type]  # one of the three names
-            budget_bytes=made.budget_bytes,
-            peak_bytes=made.peak_bytes,
-            eager_bytes=made.eager_bytes,
-            outside_bytes=dict(made.outside_bytes),
-            step_seconds=float(made.step_seconds),
-        )
-        write_step(folder, step)
-
-
-def _plan(stored: StoredPlan) -> FixedPlan:
-    return FixedPlan(Plan(frozenset(stored.saved), stored.backward), stored.method)
-
-
-def _stored_plan(variant: Variant) -> StoredPlan:
-    plan = variant.made.graph_plan
-    return StoredPlan(variant.made.method, tuple(sorted(plan.saved)), plan.backward)
-
-
-def _call(made: CallDecision, graph: int, plan: int) -> StoredCall:
-    return StoredCall(
-        graph, plan, made.saved_bytes, made.forward_bytes, made.backward_bytes, float(made.recompute_seconds)
-    )
-
-
-def _decision(loaded: _Loaded, ledger: Ledger) -> StepDecision:
-    step = loaded.step
-    calls = [(number, call) for number, phase in enumerate(step.phases, 1) for call in phase.calls]
-    return StepDecision(
-        device=str(ledger.device),
-        outcome=Outcome[step.outcome.upper()],
-        budget_bytes=step.budget_bytes,
-        peak_bytes=step.peak_bytes,
-        eager_bytes=step.eager_bytes,
-        outside_bytes=dict(step.outside_bytes),
-        calls=tuple(
-            CallDecision(
-                phase=number,
-                graph=loaded.variants[call.graph][call.plan].made.name,
-                method=loaded.variants[call.graph][call.plan].made.method,
-                saved_bytes=call.saved_bytes,
-                forward_bytes=call.forward_bytes,
-                backward_bytes=call.backward_bytes,
-                recompute_seconds=call.recompute_seconds,
-            )
-            for number, call in calls
-        ),
-        step_seconds=step.step_seconds,
-        planning_seconds=0.0,
-    )
+        step = stored_step(routes, limits, made)
+        folders = {graph.folder for one, _ in routes for graph in one.graphs}
+        folder = folders.pop()
+        if step is not None and folder is not None and not folders:
+            write_step(folder, step)

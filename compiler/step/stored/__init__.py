@@ -1,0 +1,1 @@
+"""Plans of steps on disk, for later processes."""
