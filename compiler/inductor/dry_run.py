@@ -107,10 +107,19 @@ def _allocating_meta(code: ModuleType) -> AbstractContextManager[None]:
     def empty_strided(size: Any, stride: Any, dtype: torch.dtype, *_: Any, **__: Any) -> Any:
         return torch.empty_strided(size, stride, dtype=dtype, device="meta")
 
-    # No checks of strides: a convolution of meta tensors may return other strides than the real one, in as many bytes.
-    functions: dict[str, Any] = {"assert_size_stride": _no_check, "assert_alignment": _no_check}
+    functions: dict[str, Any] = {"assert_size_stride": _restride, "assert_alignment": _no_check}
     functions |= {name: empty_strided for name in vars(code) if name.startswith("empty_strided")}
     return wrapper_functions(code, functions)
+
+
+def _restride(tensor: torch.Tensor, size: Sequence[int], stride: Sequence[int], *_: Any) -> None:
+    """Give a result the strides that the generated code asserts: a convolution of meta tensors returns others than the
+    real one, in as many bytes, and the workspace of the convolution that reads them depends on them."""
+    if tensor.size() != tuple(size) or not tensor.numel():
+        return
+    last = tensor.storage_offset() + sum((extent - 1) * step for extent, step in zip(size, stride, strict=True))
+    if (last + 1) * tensor.element_size() <= tensor.untyped_storage().nbytes():
+        tensor.as_strided_(size, stride)
 
 
 def _no_check(*_: Any) -> None:

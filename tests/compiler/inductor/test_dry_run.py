@@ -11,7 +11,8 @@ import torch._inductor.config as inductor_config
 from torch import nn
 
 import autockpt
-from autockpt.cost_models.memory import measured_peak
+from autockpt.cost_models.memory import device_memory, measured_peak
+from autockpt.cost_models.memory.workspace_measured import measured_workspace
 from autockpt.inductor.codegen import NotLowered, StepMetadata, Wrapper, lower_step, why_no_dry_run
 from autockpt.inductor.dry_run import dry_run
 from autockpt.measure.peak import measure_peak
@@ -23,7 +24,7 @@ FLOATS = 4
 def wrapper(source: str, arguments: dict[str, int], results: list[str], device: str = "cpu") -> Wrapper:
     """A wrapper as Inductor writes them; arguments are vectors of so many floats."""
     code = ModuleType("drawn_by_hand")
-    code.__dict__.update(torch=torch, empty_strided_cpu=None)
+    code.__dict__.update(torch=torch, empty_strided_cpu=None, SETTINGS=SETTINGS)
     exec(source, code.__dict__)
     examples: list[Any] = [torch.empty(size, device=device) for size in arguments.values()]
     return Wrapper(code, list(arguments), list(results), examples)
@@ -88,6 +89,39 @@ def test_the_workspace_of_an_extern_kernel_is_added_and_named() -> None:
     # On this processor, as a real call allocates it beyond its results.
     workspace_bytes = peak_bytes - sum(tensor.nbytes for tensor in made)
     assert seen.workspace == ("aten.convolution_backward.default", workspace_bytes)
+
+
+SETTINGS = [1, 1], [3, 3], [1, 1], False, [0, 0], 32
+CONVOLUTIONS = """
+def call(args):
+    image, weight, tangent = args
+    args.clear()
+    y = torch.ops.aten.convolution(image, weight, None, *SETTINGS)
+    assert_size_stride(y, (4, 32, 14, 14), (6272, 1, 448, 32), "torch.ops.aten.convolution.default")
+    grads = torch.ops.aten.convolution_backward(y, y, weight, None, *SETTINGS, [True, True, False])
+    return (grads[0],)
+"""
+
+
+def test_a_workspace_is_that_of_the_strides_that_the_generated_code_asserts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A convolution of meta tensors returns other strides than the real one, and the next takes a workspace by them."""
+    image, weight = torch.randn(4, 32, 14, 14).to(memory_format=torch.channels_last), torch.randn(32, 1, 7, 7)
+    forward = wrapper("def call(args):\n    return tuple(args)", {"image": 1, "weight": 1}, ["image", "weight"])
+    backward = wrapper(CONVOLUTIONS, {"image": 1, "weight": 1, "t": 1}, ["g"])
+    forward.examples[:] = backward.examples[:2] = image, weight
+    asked: dict[str, tuple[int, ...]] = {}
+
+    def workspace(operator: Any, arguments: Any) -> int | None:
+        asked[str(operator)] = arguments[0].stride()
+        return measured_workspace(operator, arguments)
+
+    monkeypatch.setattr(device_memory, "measured_workspace", workspace)
+    seen = dry_run(forward, backward, 0, threads=torch.get_num_threads())
+    real = torch.ops.aten.convolution(image, weight, None, *SETTINGS)
+    call = real, real, weight, None, *SETTINGS, [True, True, False]
+    assert asked["aten.convolution_backward.default"] == real.stride() != real.contiguous().stride()
+    nbytes = measured_workspace(torch.ops.aten.convolution_backward.default, call)
+    assert seen.workspace == ("aten.convolution_backward.default", nbytes)
 
 
 def test_on_a_gpu_allocations_are_multiples_of_512_bytes_in_segments_of_2_mebibytes() -> None:
