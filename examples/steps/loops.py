@@ -39,14 +39,14 @@ def trained(model: nn.Module, loss: Callable[[], Tensor], micro_batches: int = 1
     return model, step
 
 
-def blocks(compile_with: dict[str, Any], layers: int = 8) -> Loop:
+def blocks(compile_with: dict[str, Any], layers: int = 8, width: int = 128, batch: int = 8) -> Loop:
     """Each block compiled alone, as torchtitan and accelerate do."""
-    model = gpt(layers)
+    model = gpt(layers, width)
     for block in model.blocks:
         block.compile(**compile_with)
 
     def loss() -> Tensor:
-        data = tokens()
+        data = tokens(batch)
         return model(data, data)
 
     return trained(model, loss)
@@ -60,13 +60,13 @@ def blocks16(compile_with: dict[str, Any]) -> Loop:
     return blocks(compile_with, layers=16)
 
 
-def whole(compile_with: dict[str, Any], layers: int = 8) -> Loop:
+def whole(compile_with: dict[str, Any], layers: int = 8, width: int = 128, batch: int = 8) -> Loop:
     """The same in one graph, to compare with."""
-    model = gpt(layers)
+    model = gpt(layers, width)
     forward = torch.compile(model, **compile_with)
 
     def loss() -> Tensor:
-        data = tokens()
+        data = tokens(batch)
         return forward(data, data)
 
     return trained(model, loss)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import click
+
 from autockpt.commands.arguments import Arguments
+from autockpt.commands.click_commands import TYPED
 from autockpt.commands.console import print_lines, progress_line, stdout_console, write_json
 from autockpt.commands.verify.subprocesses import rows_of_subprocesses
 from autockpt.files import write_file
@@ -23,8 +26,8 @@ def verify_loops(parsed: Arguments) -> int:
     if parsed.json:
         write_json(parsed.json, [verdict.as_json() for verdict in found])
     if parsed.markdown:
-        targets = parsed.targets if len(parsed.targets) == 1 else ["..."]
-        write_file(Path(parsed.markdown), step_markdown(" ".join(targets), found, lines).encode())
+        typed = click.get_current_context().meta[TYPED]
+        write_file(Path(parsed.markdown), step_markdown(typed, found, lines).encode())
     return 1 if any(verdict.broken for verdict in found) else 0
 
 

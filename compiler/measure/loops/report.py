@@ -75,4 +75,4 @@ def step_markdown(arguments: str, verdicts: Sequence[StepVerdict], lines: Sequen
     rows = [list(_HEADINGS), ["---"] * len(_HEADINGS), *(_cells(one) for one in verdicts)]
     body = "\n".join("| " + " | ".join(row) + " |" for row in rows)
     listed = "\n".join(f"- {line}" for line in lines)
-    return f"{versions}: `autockpt verify --step {arguments}`\n\n{body}\n\n{listed}\n"
+    return f"{versions}: `autockpt verify {arguments}`\n\n{body}\n\n{listed}\n"

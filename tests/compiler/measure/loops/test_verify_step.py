@@ -77,7 +77,7 @@ def test_the_page_has_a_row_for_each_budget_and_names_what_is_broken(golden: Cal
     over = replace(GOOD, budget="minimum + 10 %", measured_bytes=(101 * MiB,) * 3, broken=("budget", "first steps"))
     failed = StepVerdict("loops.py:gan", "", note="did not run: exit code 9", broken=("did not run",))
     verdicts = [GOOD, over, failed]
-    page = step_markdown("loops.py:blocks loops.py:gan", verdicts, step_summary(verdicts))
+    page = step_markdown("--step loops.py:blocks loops.py:gan", verdicts, step_summary(verdicts))
     golden(page.partition(": ")[2])
 
 
@@ -95,4 +95,6 @@ def test_several_loops_run_in_a_process_each(tmp_path: Path, monkeypatch: pytest
     assert main(["verify", "--step", "loops.py:blocks", "loops.py:gan", "--budget", "0.5", *files]) == 1
     rows = json.loads((tmp_path / "rows.json").read_text())
     assert [row["broken"] for row in rows] == [[], ["did not run"]]
-    assert "gan" in (tmp_path / "page.md").read_text()
+    page = (tmp_path / "page.md").read_text()
+    assert "gan" in page
+    assert "`autockpt verify --step loops.py:blocks loops.py:gan --budget 0.5 " in page
