@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -104,6 +105,9 @@ def _work(sender: Connection, seeds: Sequence[int], lower: str, budgets: Sequenc
     import torch
 
     torch.set_num_threads(1)
+    # What the imports made stays; without it each collection is shorter, and there are thousands while tracing.
+    gc.collect()
+    gc.freeze()
     for seed in seeds:
         sender.send(trials_of(seed, lower, budgets))
 
