@@ -93,15 +93,14 @@ def different(found: Results, expected: Results) -> dict[str, float]:
     Differences are divided by the norm of the expected result, or by a thousandth of the largest norm of its sort:
     where a gradient is all but zero, it is the rounding of larger numbers.
     """
-    if found.keys() != expected.keys():
-        return dict.fromkeys(found.keys() ^ expected.keys(), float("inf"))
+    missing = dict.fromkeys(found.keys() ^ expected.keys(), float("inf"))
     largest: dict[str, float] = {}
     for name, tensor in expected.items():
         largest[_sort(name)] = max(largest.get(_sort(name), 0.0), _norm(tensor))
-    return {
+    return missing | {
         name: _difference(found[name], tensor, 1e-3 * largest[_sort(name)])
         for name, tensor in expected.items()
-        if not _equal(found[name], tensor)
+        if name in found and not _equal(found[name], tensor)
     }
 
 
