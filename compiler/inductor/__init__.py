@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from autockpt.inductor.fake.trace import GraphBreak, TracedStep, trace
     from autockpt.inductor.inductor_calls import ENABLE_VARIABLE, forget_compiled_code, replace_inductor_calls
     from autockpt.inductor.joint import JointModule
-    from autockpt.inductor.real_arguments import NotRunnable, RunnableCall
     from autockpt.inductor.runtime.autograd_node import backward_keeps_graph, find_call_node, observe_backward
     from autockpt.inductor.runtime.captured import CapturedGraph, NotCompiledAgain
+    from autockpt.inductor.runtime.real_arguments import NotRunnable, RunnableCall
     from autockpt.inductor.scheduler import InnerCompile, plain_inductor, precision_patches
     from autockpt.inductor.torch_api import (
         AutockptError,
@@ -102,7 +102,7 @@ _NAMES = {
     "fake.gpus": "NoTriton fake_triton_driver gpu_properties",
     "inductor_calls": "ENABLE_VARIABLE forget_compiled_code replace_inductor_calls",
     "joint": "JointModule",
-    "real_arguments": "NotRunnable RunnableCall",
+    "runtime.real_arguments": "NotRunnable RunnableCall",
     "runtime.autograd_node": "backward_keeps_graph find_call_node observe_backward",
     "runtime.captured": "CapturedGraph NotCompiledAgain",
     "scheduler": "InnerCompile plain_inductor precision_patches",

@@ -29,7 +29,7 @@ from autockpt.inductor.aot import (
     torch_partition,
 )
 from autockpt.inductor.dry_run import DryRun, LoweredStep, lower_for_dry_run
-from autockpt.inductor.real_arguments import RunnableCall, runnable_calls
+from autockpt.inductor.runtime.real_arguments import RunnableCall, runnable_calls
 from autockpt.inductor.scheduler import InnerCompile, mark_planned, mark_torch_own
 from autockpt.passes.fx import (
     Check,

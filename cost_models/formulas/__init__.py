@@ -4,9 +4,8 @@ One short rule an operator, in tables by kind. May import `cost_models.work` and
 only.
 """
 
-from autockpt.cost_models.formulas.lookup import rule_of, work_of
+from autockpt.cost_models.formulas.lookup import most_expensive, repeat_work, rule_of, sum_work, work_of
 from autockpt.cost_models.formulas.rules import WITH_ARGUMENTS, Call
-from autockpt.cost_models.formulas.sums import most_expensive, repeat_work, sum_work
 from autockpt.cost_models.formulas.symbolic import evaluate, evaluate_spec, largest, number_at, symbols_in
 from autockpt.cost_models.formulas.torch_operators import meta_tensor, registered_flops
 

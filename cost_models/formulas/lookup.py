@@ -1,11 +1,16 @@
-"""The work of an operator call: from the operator's rule, else from its schema, else estimated from its bytes."""
+"""The work of an operator call: from the operator's rule, else from its schema, else estimated from its bytes.
+
+The work of several calls, of a subgraph, a loop or a branch of control flow, is combined here too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from autockpt.cost_models.device import ARITHMETIC
 from autockpt.cost_models.formulas import attention, convolutions, indexing, linear_algebra, matmuls, vector, windows
 from autockpt.cost_models.formulas.rules import RULES, Call, Rule, Specs
 from autockpt.cost_models.formulas.torch_operators import (
@@ -80,3 +85,44 @@ def _registered(call: Call) -> Work | None:
 
 def _estimate(call: Call) -> Work:
     return Work(elements=call.elements, bytes_moved=call.moved, dtype=call.dtype, estimated=True)
+
+
+def sum_work(works: Iterable[Work]) -> Work:
+    """The sum. Its family and kind of arithmetic are those of the largest part, because `Work` has one of each."""
+    parts = list(works)
+    if not parts:
+        return Work()
+    matrix = max(parts, key=lambda part: part.matrix_flops)
+    vector = max(parts, key=instructions)
+    total = sum(map(instructions, parts))
+    return Work(
+        matrix_flops=sum(part.matrix_flops for part in parts),
+        family=matrix.family,
+        # Elements of that kind that take as many instructions.
+        elements=total / ARITHMETIC[vector.arithmetic],
+        arithmetic=vector.arithmetic,
+        random_numbers=sum(part.random_numbers for part in parts),
+        bytes_moved=sum(part.bytes_moved for part in parts),
+        dtype=matrix.dtype if matrix.matrix_flops else vector.dtype,
+        estimated=any(part.estimated for part in parts),
+    )
+
+
+def instructions(work: Work) -> float:
+    """Cheap instructions of the elementwise arithmetic, with the default weights."""
+    return work.elements * ARITHMETIC[work.arithmetic]
+
+
+def repeat_work(work: Work, count: float) -> Work:
+    return replace(
+        work,
+        matrix_flops=count * work.matrix_flops,
+        elements=count * work.elements,
+        random_numbers=count * work.random_numbers,
+        bytes_moved=count * work.bytes_moved,
+    )
+
+
+def most_expensive(works: Iterable[Work]) -> Work:
+    """Of branches the one with most work: a plan must hold for each."""
+    return max(works, key=lambda work: (work.matrix_flops + instructions(work) + work.random_numbers, work.bytes_moved))

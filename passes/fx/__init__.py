@@ -3,13 +3,12 @@
 Imports `graph`, `problem` and `cost_models`.
 """
 
-from autockpt.passes.fx.check_modules import verify_modules
 from autockpt.passes.fx.read import read
 from autockpt.passes.fx.region_views import take_views_from_operands
 from autockpt.passes.fx.shape_env import Shapes
 from autockpt.passes.fx.sizes import hint_of, without_rounding
 from autockpt.passes.fx.splice import splice
-from autockpt.passes.fx.split import Check, UnwritablePlan, compare_by, reorder, unroll
+from autockpt.passes.fx.split import Check, UnwritablePlan, compare_by, reorder, unroll, verify_modules
 
 __all__ = [
     "Check",

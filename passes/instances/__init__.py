@@ -9,8 +9,7 @@ from autockpt.passes.instances.astar import TooLarge, solve_exact
 from autockpt.passes.instances.from_graph import instance_of
 from autockpt.passes.instances.instance import Instance, extra_seconds, peak_bytes
 from autockpt.passes.instances.search import InstanceSolution, solve_instance
-from autockpt.passes.instances.to_graph import graph_of, recomputations_of
-from autockpt.passes.instances.to_plan import plan_of, write_plan
+from autockpt.passes.instances.to_graph import graph_of, plan_of, recomputations_of, write_plan
 
 __all__ = [
     "Instance",

@@ -114,14 +114,13 @@ def test_nothing_is_mocked_outside_of_tests() -> None:
 def test_no_folder_has_more_than_twelve_modules() -> None:
     sizes = defaultdict(list)
     for path in everything():
-        if path.name != "__init__.py":
-            sizes[path.parent].append(path.name)
+        sizes[path.parent].append(path.name)
     assert {
         str(folder.relative_to(ROOT)): len(names) for folder, names in sizes.items() if len(names) > MOST_MODULES
     } == {}
 
 
-def test_rooms_are_entered_by_the_names_of_their_init() -> None:
+def test_sub_packages_are_entered_by_the_names_of_their_init() -> None:
     """Nothing is imported from a module inside another sub-package."""
     sub_packages = {dotted(path) for path in everything() if path.name == "__init__.py"} - set(PACKAGES.values())
     wrong = []

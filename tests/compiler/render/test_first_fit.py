@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from autockpt.render.first_fit import ROUNDING, FirstFit, rounded
+from autockpt.render.memory_snapshot import ROUNDING, FirstFit, rounded
 
 
 def test_a_freed_part_is_reused_and_joined_with_its_neighbours() -> None:

@@ -12,8 +12,7 @@ from traced import joint_of, read_joint
 
 from autockpt.inductor.aot import tidy
 from autockpt.inductor.joint import split
-from autockpt.passes.fx.check_modules import verify_modules
-from autockpt.passes.fx.split import UnwritablePlan
+from autockpt.passes.fx.split import UnwritablePlan, verify_modules
 from autockpt.passes.graph.joint import JointGraph, Role
 from autockpt.passes.graph.order import traced_order
 from autockpt.passes.problem.plan import Plan

@@ -17,7 +17,7 @@ from autockpt.passes.graph.order import leaves_first, traced_order
 from autockpt.passes.instances.astar import solve_exact
 from autockpt.passes.instances.from_graph import instance_of
 from autockpt.passes.instances.instance import Instance, Recomputations, extra_seconds, peak_bytes
-from autockpt.passes.instances.to_plan import plan_of
+from autockpt.passes.instances.to_graph import plan_of
 from autockpt.passes.problem.must_save import find_must_save
 from autockpt.passes.problem.plan import Lowering, Problem
 from autockpt.passes.problem.verify import verify

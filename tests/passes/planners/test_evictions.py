@@ -10,7 +10,7 @@ from random_instances import sketch
 
 from autockpt.passes.forecast.simulator import Simulator
 from autockpt.passes.graph.order import traced_order
-from autockpt.passes.instances.to_plan import write_plan
+from autockpt.passes.instances.to_graph import write_plan
 from autockpt.passes.planners.evictions import Descent
 from autockpt.passes.planners.evictor import Evictor
 from autockpt.passes.planners.frontier import Frontier
