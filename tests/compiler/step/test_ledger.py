@@ -131,9 +131,11 @@ def test_nothing_grows_over_300_steps_with_changing_batch_sizes() -> None:
         objects = sum(str(type(one).__module__).startswith(("autockpt", "torch")) for one in gc.get_objects())
         return objects, ledger.recorder.counter.now(), len(ledger.planner._observed)
 
-    first = counted(100)
-    then = counted(200)
-    assert then == first
+    first_objects, first_bytes, first_observed = counted(100)
+    objects, live_bytes, observed = counted(200)
+    # What other tests of this process left behind may still be freed in between: fewer objects are no growth.
+    assert objects <= first_objects
+    assert (live_bytes, observed) == (first_bytes, first_observed)
 
 
 def test_the_state_of_a_named_optimizer_counts_before_it_exists(live_before: int) -> None:
