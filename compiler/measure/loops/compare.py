@@ -16,7 +16,7 @@ from rich.table import Table
 
 from autockpt.errors import AutockptError
 from autockpt.measure.loops.loop import Budget, LoopFactory, plainly, within
-from autockpt.measure.loops.verify_step import SETTLED, STEPS
+from autockpt.measure.loops.verify_step import FIRST_PLANNED_STEP, STEPS
 from autockpt.measure.timing import Ratio, interleaved_times, ratio
 from autockpt.step import step_decision
 from autockpt.units import Progress, format_size
@@ -125,7 +125,7 @@ def _serve(connection: Connection, factory: LoopFactory, budget: Budget | None) 
         connection.send(f"{type(error).__name__}: {error}")
         return
     made = step_decision()
-    connection.send((max(peaks[SETTLED:]), made.budget_bytes if made is not None else 0))
+    connection.send((max(peaks[FIRST_PLANNED_STEP:]), made.budget_bytes if made is not None else 0))
     while connection.recv():
         loop.model.zero_grad(set_to_none=True)
         loop.step()

@@ -17,7 +17,7 @@ from autockpt.step import StepDecision, step_decision
 from autockpt.units import Progress, format_size
 
 STEPS = 5
-SETTLED = 2
+FIRST_PLANNED_STEP = 2
 """Steps after which every graph runs its final plan."""
 _MOSTLY_USED = 0.9
 _TIMED = 3
@@ -50,13 +50,13 @@ class StepVerdict:
     """Promises that do not hold."""
 
     @property
-    def settled_bytes(self) -> int:
+    def planned_peak_bytes(self) -> int:
         """The highest of the steps that run final plans."""
-        return max(self.measured_bytes[SETTLED:], default=0)
+        return max(self.measured_bytes[FIRST_PLANNED_STEP:], default=0)
 
     @property
     def used(self) -> float:
-        return self.settled_bytes / self.budget_bytes if self.budget_bytes else 0.0
+        return self.planned_peak_bytes / self.budget_bytes if self.budget_bytes else 0.0
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -84,7 +84,7 @@ def verify_step(
         named: Mapping[str, Budget] = {str(budget): budget for budget in budgets}
         if not budgets:
             progress(f"{target}: minimum peak")
-            lowest = max(_Run(build(within(0.0, lower)), steps).peaks[SETTLED:])
+            lowest = max(_Run(build(within(0.0, lower)), steps).peaks[FIRST_PLANNED_STEP:])
             least = int(1.1 * lowest)
             named = {"minimum + 10 %": least, "middle": max((lowest + plain_bytes) // 2, least)}
         checks = _Checks(target, build, lower, steps, reference, plain_bytes, plain_seconds, lowest)
@@ -161,12 +161,12 @@ def _gradients(found: Sequence[Comparison]) -> str:
 
 def _broken(run: _Run, made: StepDecision, is_fraction: bool) -> list[str]:
     """The promises that do not hold. The bytes of a fraction are known only after the first step."""
-    settled = max(run.peaks[SETTLED:], default=0)
+    planned_peak = max(run.peaks[FIRST_PLANNED_STEP:], default=0)
     recomputes = any(call.recompute_seconds for call in made.calls)
     promises = {
-        "budget": settled <= made.budget_bytes,
+        "budget": planned_peak <= made.budget_bytes,
         "first steps": is_fraction or max(run.peaks) <= made.budget_bytes,
         "gradients": max(one.beyond_noise for one in run.differences) <= TOLERANCE,
-        "unused": is_fraction or not recomputes or settled >= _MOSTLY_USED * made.budget_bytes,
+        "unused": is_fraction or not recomputes or planned_peak >= _MOSTLY_USED * made.budget_bytes,
     }
     return [name for name, holds in promises.items() if not holds]
