@@ -258,7 +258,9 @@ def hf_trainer(compile_with: dict[str, Any], layers: int = 2) -> Loop:
     )
     data = [{"input_ids": one, "labels": one} for one in tokens(vocabulary=512)]
     kept = KeepGradients()
-    trainer = Trainer(model=model, args=arguments, train_dataset=data, callbacks=[kept])
+    # Without one of its own every call of `train` would begin with a new optimizer, which has no state.
+    optimizer = torch.optim.AdamW(model.parameters())
+    trainer = Trainer(model=model, args=arguments, train_dataset=data, callbacks=[kept], optimizers=(optimizer, None))
 
     def step() -> None:
         trainer.train()
