@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import weakref
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,8 @@ class Recorder:
         self._device = device
         self._highest_bytes = 0
         """Before what was compiled last, since the moment from which the counter's peak would have been taken."""
+        self._has_compiled = False
+        """Since garbage was collected last."""
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -29,6 +32,7 @@ class Recorder:
             yield
         finally:
             self.counter.restart_peak()
+            self._has_compiled = True
 
     def _highest(self) -> int:
         return max(self._highest_bytes, self.counter.restart_peak())
@@ -47,9 +51,19 @@ class Recorder:
         call.record = self._begin(call, call.graph.number, False, in_flight)
 
     def begin_backward(self, call: GraphCall, in_flight: Collection[int], tangents: Sequence[Any]) -> None:
+        if self._has_compiled:
+            self._collect()
         record = call.record = self._begin(call, backward_key(call.number), True, in_flight)
         record.tangent_bytes = sum(storage_bytes(tangents, self._device).values())
         record.outputs_alive = any(output() is not None for output in call.outputs)
+
+    def _collect(self) -> None:
+        """Free what Dynamo left in reference cycles: tensors of the step it was called in, that no later step holds."""
+        self._has_compiled = False
+        highest, before = self._highest(), self.counter.now()
+        gc.collect()
+        self.counter.restart_peak()
+        self._highest_bytes = highest - (before - self.counter.now())
 
     def _begin(self, call: GraphCall, key: Key, in_backward: bool, in_flight: Collection[int]) -> PassRecord:
         gap_bytes, self._highest_bytes = self._highest(), 0

@@ -138,6 +138,24 @@ def test_nothing_grows_over_300_steps_with_changing_batch_sizes() -> None:
     assert (live_bytes, observed) == (first_bytes, first_observed)
 
 
+def test_tensors_in_reference_cycles_that_compiling_left_are_no_part_of_the_step(live_before: int) -> None:
+    model = compiled()
+    gc.disable()
+    try:
+        for number in range(3):
+            loss = model(torch.ones(2, 8)).sum()
+            if number == 0:
+                cycle: list[Any] = [torch.zeros(2**20)]
+                cycle.append(cycle)
+                del cycle
+            loss.backward()
+    finally:
+        gc.enable()
+    planned = autockpt.step_decision()
+    assert planned is not None
+    assert planned.peak_bytes < live_before + 2**20
+
+
 def test_the_state_of_a_named_optimizer_counts_before_it_exists(live_before: int) -> None:
     def peak_bytes(**options: Any) -> int:
         torch._dynamo.reset()
