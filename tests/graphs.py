@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from autockpt.cost_models import TensorSpec
 from autockpt.passes.forecast.result import Forecast
 from autockpt.passes.forecast.simulator import Simulator
-from autockpt.passes.graph.joint import JointGraph, Kind, Role, Trait, Value
+from autockpt.passes.graph.joint import JointGraph
+from autockpt.passes.graph.value import Kind, Role, Trait, Value
 from autockpt.passes.problem.plan import Lowering, Plan, Problem
 from autockpt.passes.problem.schedule import Scheduler
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 from graphs import chain
 
 from autockpt.cost_models import load_profile
-from autockpt.passes.graph.joint import JointGraph, Source, Trait
+from autockpt.passes.graph.joint import JointGraph
+from autockpt.passes.graph.value import Source, Trait
 from autockpt.passes.planners.decide import Decision, decide
 from autockpt.passes.problem.plan import Budget, Lowering, Setup
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from graphs import joint, problem, value
 
-from autockpt.passes.graph.joint import Kind, Role
+from autockpt.passes.graph.value import Kind, Role
 from autockpt.passes.instances.instance import Instance
 from autockpt.passes.problem.plan import Problem
 

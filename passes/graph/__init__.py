@@ -11,7 +11,7 @@ from autockpt.passes.graph.cut_points import (
 )
 from autockpt.passes.graph.fingerprint import Outline, difference, outline, role_of
 from autockpt.passes.graph.hints import all_sizes, at_hints, at_sizes
-from autockpt.passes.graph.joint import JointGraph, Kind, Role, Source, Trait, Value
+from autockpt.passes.graph.joint import JointGraph
 from autockpt.passes.graph.operators import (
     ADDITION,
     CONVOLUTION,
@@ -32,6 +32,7 @@ from autockpt.passes.graph.operators import (
     traits_of,
 )
 from autockpt.passes.graph.order import backward_orders
+from autockpt.passes.graph.value import Kind, Role, Source, Trait, Value
 
 __all__ = [
     "ADDITION",

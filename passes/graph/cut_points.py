@@ -16,7 +16,8 @@ from itertools import pairwise
 import numpy as np
 
 from autockpt.passes.graph.arrays import Integers
-from autockpt.passes.graph.joint import JointGraph, Kind, Role
+from autockpt.passes.graph.joint import JointGraph
+from autockpt.passes.graph.value import Kind, Role
 
 DEEP = 1.5
 """Steepness at which the small ups and downs within a block are no cut points, but its boundaries are."""

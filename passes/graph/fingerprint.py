@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
 
-from autockpt.passes.graph.joint import JointGraph, Role, Value
+from autockpt.passes.graph.joint import JointGraph
+from autockpt.passes.graph.value import Role, Value
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _SHOWN = 100

@@ -13,7 +13,8 @@ from typing import Any
 
 from autockpt.cost_models import TensorSpec
 from autockpt.cost_models.formulas import evaluate, evaluate_spec, number_at
-from autockpt.passes.graph.joint import JointGraph, Value
+from autockpt.passes.graph.joint import JointGraph
+from autockpt.passes.graph.value import Value
 
 
 def at_hints(graph: JointGraph) -> JointGraph:

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from autockpt.passes.graph.joint import Kind, Trait
+from autockpt.passes.graph.value import Kind, Trait
 
 
 def _names(prefix: str, words: str) -> frozenset[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from autockpt.passes.graph.joint import JointGraph, Kind, Role, Trait
+from autockpt.passes.graph.joint import JointGraph
+from autockpt.passes.graph.value import Kind, Role, Trait
 
 _ORDERED_TRAITS = {Trait.MUTATES, Trait.EFFECT, Trait.COLLECTIVE, Trait.RANDOM, Trait.SEED}
 """Side effects that other operations may observe: a backward with one of them runs as it was traced."""

@@ -107,25 +107,17 @@ def write_plan(problem: Problem, sequence: Sequence[str]) -> Plan:
 
 def _without_unread(problem: Problem, sequence: Sequence[str]) -> list[str]:
     """The sequence without recomputations whose result nothing reads before it is computed again, or at all."""
-    values = problem.graph.by_name
-    needed = {base for name in problem.graph.backward_outputs for base in _bases(problem, name)}
+    values, bases = problem.graph.by_name, problem.graph.bases
+    needed = {base for name in problem.graph.backward_outputs for base in bases[name]}
     found = []
     for name in reversed(sequence):
         if values[name].role is Role.FORWARD and name not in needed:
             continue
         found.append(name)
         needed.discard(name)
-        needed.update(base for source in values[name].inputs for base in _bases(problem, source))
+        needed.update(base for source in values[name].inputs for base in bases[source])
     found.reverse()
     return found
-
-
-def _bases(problem: Problem, name: str) -> tuple[str, ...]:
-    """The value itself, or for a view the values that it is a view of."""
-    value = problem.graph.by_name[name]
-    if value.kind is not Kind.VIEW:
-        return (name,)
-    return tuple(base for source in value.inputs for base in _bases(problem, source))
 
 
 class _Writer:

@@ -15,9 +15,8 @@ from functools import cached_property
 from math import inf
 
 from autockpt.passes.forecast import Candidate, Simulator
-from autockpt.passes.graph import Kind, Role
-from autockpt.passes.instances import write_plan
 from autockpt.passes.planners.evictions import Evictions
+from autockpt.passes.planners.fill import MOST_GAIN, fill
 from autockpt.passes.planners.generators import (
     Cuts,
     Exact,
@@ -30,7 +29,7 @@ from autockpt.passes.planners.generators import (
 )
 from autockpt.passes.planners.space import Effort, SearchSpace
 from autockpt.passes.planners.two_level import TwoLevel
-from autockpt.passes.problem import Plan, Problem
+from autockpt.passes.problem import Problem
 
 PLANNERS: Mapping[str, tuple[GeneratorFactory, ...]] = {
     "auto": (Exact, SaveEverything, Cuts, IntervalProgram, Evictions, TwoLevel),
@@ -39,9 +38,6 @@ PLANNERS: Mapping[str, tuple[GeneratorFactory, ...]] = {
     "save_everything": (SaveEverything,),
 }
 """The generators behind each value of the option `planner`."""
-
-_MOST_GAIN = 1.015
-"""How much faster a step may get by filling its plan up: one that is slower than another by more need not be filled."""
 
 
 class Frontier:
@@ -110,10 +106,10 @@ class Frontier:
         for grid_bytes in self.space.grid_below(budget_bytes):
             start = self._found_within(grid_bytes)
             # It gets slower as the budget falls: no lower budget of the grid can beat it either.
-            if start is None or start.seconds >= _MOST_GAIN * best.seconds:
+            if start is None or start.seconds >= MOST_GAIN * best.seconds:
                 break
             if grid_bytes not in self._filled:
-                self._filled[grid_bytes] = list(_fill(self.space, start, grid_bytes))
+                self._filled[grid_bytes] = list(fill(self.space, start, grid_bytes))
             fitting = [candidate for candidate in self._filled[grid_bytes] if candidate.peak_bytes <= budget_bytes]
             best = min((best, *fitting), key=lambda candidate: candidate.seconds)
         return best
@@ -128,52 +124,3 @@ class Frontier:
         """The lowest peak of all evaluated plans that are faster than this one; None where none is."""
         faster_ones = [other for other in self.space.evaluator.evaluated if other.seconds < candidate.seconds]
         return min((other.peak_bytes for other in faster_ones), default=None)
-
-
-def _fill(space: SearchSpace, start: Candidate, budget_bytes: int) -> Iterator[Candidate]:
-    """All plans tried while this one is filled up: each saves one value more than the best before it.
-
-    None is faster by more than `_MOST_GAIN`, and none counts as evaluated, so that no other search depends on which
-    plans were filled.
-    """
-    current, rejected, replays = start, set[str](), 0
-    while True:
-        for name, plan in _with_one_more_saved(space, current, budget_bytes, rejected):
-            if replays == space.effort.fill_replays:
-                return
-            replays += 1
-            found = space.evaluator.priced(plan, start.method)
-            rejected.add(name)
-            if found.seconds * _MOST_GAIN < start.seconds:
-                continue
-            yield found
-            if found.peak_bytes <= budget_bytes and found.seconds < current.seconds:
-                current = found
-                break
-        else:
-            return
-
-
-def _with_one_more_saved(
-    space: SearchSpace, current: Candidate, budget_bytes: int, rejected: set[str]
-) -> Iterator[tuple[str, Plan]]:
-    """Plans that save one more value each, and the value; first those that save most seconds for their bytes."""
-    problem, evaluator = space.problem, space.evaluator
-    values = problem.graph.by_name
-    sequence = [name for name in current.plan.backward if values[name].kind is not Kind.VIEW]
-    slack_bytes = budget_bytes - space.static_bytes - current.saved_bytes
-    found = []
-    for name in dict.fromkeys(sequence):
-        value = values[name]
-        # An operation with several results is saved with all of them.
-        if value.role is not Role.FORWARD or value.kind in (Kind.SYMBOL, Kind.PART) or name in rejected:
-            continue
-        parts = (other for other in problem.graph.readers[name] if values[other].kind is Kind.PART)
-        dropped = {name, *parts}
-        plan = write_plan(problem, [other for other in sequence if other not in dropped])
-        added_bytes = evaluator.added_bytes(plan.saved) - current.saved_bytes
-        seconds = current.recompute_seconds - evaluator.simulator.recompute_seconds(plan)
-        if seconds > 0 and added_bytes <= slack_bytes and not plan.saved & problem.unsavable:
-            found.append((seconds / max(added_bytes, 1), name, plan))
-    found.sort(key=lambda one: -one[0])
-    return ((name, plan) for _, name, plan in found)

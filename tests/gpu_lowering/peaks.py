@@ -15,7 +15,7 @@ from torch._dynamo.utils import counters
 from autockpt import GraphDecision
 from autockpt.inductor.fake.step import FakeStep, from_factory
 from autockpt.machine.memory import total_bytes
-from autockpt.passes.graph.joint import Kind
+from autockpt.passes.graph.value import Kind
 
 Facts = dict[str, Any]
 

@@ -23,7 +23,7 @@ from autockpt.machine.cache import TimingCache
 from autockpt.machine.graph_timings import time_graph
 from autockpt.partition import Partitioner, Request
 from autockpt.partition.record import GraphDecision
-from autockpt.passes.graph.joint import Kind
+from autockpt.passes.graph.value import Kind
 from autockpt.passes.problem.plan import Budget, Lowering, Setup
 
 

@@ -9,8 +9,9 @@ from graphs import chain, forecast, joint, problem, schedule, value
 from autockpt.cost_models import DeviceProfile
 from autockpt.passes.forecast.clock import Family
 from autockpt.passes.forecast.result import Forecast
-from autockpt.passes.graph.joint import JointGraph, Kind, Role
+from autockpt.passes.graph.joint import JointGraph
 from autockpt.passes.graph.order import traced_order
+from autockpt.passes.graph.value import Kind, Role
 from autockpt.passes.problem.plan import Lowering
 
 LAUNCH = 0.5

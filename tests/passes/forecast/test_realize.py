@@ -8,8 +8,8 @@ from dataclasses import replace
 from graphs import UNIT, forecast, joint, problem, schedule, value
 
 from autockpt.passes.forecast.result import Forecast
-from autockpt.passes.graph.joint import Kind, Role, Value
 from autockpt.passes.graph.order import traced_order
+from autockpt.passes.graph.value import Kind, Role, Value
 from autockpt.passes.problem.plan import Lowering
 
 ADD, MUL, CAT = "aten.add.Tensor", "aten.mul.Tensor", "aten.cat.default"

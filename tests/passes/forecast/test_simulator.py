@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autockpt.passes.forecast.result import Content
-from autockpt.passes.graph.joint import Kind, Role
 from autockpt.passes.graph.order import traced_order
+from autockpt.passes.graph.value import Kind, Role
 from autockpt.passes.problem.plan import Lowering, Plan, Problem
 
 

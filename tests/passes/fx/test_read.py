@@ -13,7 +13,7 @@ from traced import joint_of, read_joint
 
 from autockpt.inductor import capture_joints
 from autockpt.passes.fx.read import UnreadableGraph
-from autockpt.passes.graph.joint import Kind, Role, Trait
+from autockpt.passes.graph.value import Kind, Role, Trait
 
 
 class Small(nn.Module):

@@ -19,7 +19,8 @@ from autockpt.passes.fx.read import read
 from autockpt.passes.fx.sizes import AllocatedBytes
 from autockpt.passes.graph.fingerprint import outline
 from autockpt.passes.graph.hints import at_hints
-from autockpt.passes.graph.joint import JointGraph, Kind, Role, Value
+from autockpt.passes.graph.joint import JointGraph
+from autockpt.passes.graph.value import Kind, Role, Value
 from autockpt.passes.planners.decide import decide
 from autockpt.passes.problem.plan import Budget, Setup
 from autockpt.passes.problem.price import work_of_value

@@ -13,8 +13,9 @@ from traced import joint_of, read_joint
 from autockpt.inductor.aot import tidy
 from autockpt.inductor.joint import split
 from autockpt.passes.fx.split import UnwritablePlan, verify_modules
-from autockpt.passes.graph.joint import JointGraph, Role
+from autockpt.passes.graph.joint import JointGraph
 from autockpt.passes.graph.order import traced_order
+from autockpt.passes.graph.value import Role
 from autockpt.passes.problem.plan import Plan
 from autockpt.passes.problem.verify import BrokenPlan
 

@@ -11,7 +11,8 @@ from torch._higher_order_ops.triton_kernel_wrap import triton_kernel_wrapper_fun
 from traced import joint_of, read_joint
 
 from autockpt.passes.fx.vouched import traits_in, unvouched_in
-from autockpt.passes.graph.joint import JointGraph, Role, Trait, Value
+from autockpt.passes.graph.joint import JointGraph
+from autockpt.passes.graph.value import Role, Trait, Value
 
 
 @torch.library.custom_op("autockpt_vouched::plain", mutates_args=())

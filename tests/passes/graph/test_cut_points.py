@@ -13,7 +13,8 @@ from autockpt.passes.graph.cut_points import (
     find_cut_points,
     local_minima,
 )
-from autockpt.passes.graph.joint import JointGraph, Kind, Role
+from autockpt.passes.graph.joint import JointGraph
+from autockpt.passes.graph.value import Kind, Role
 
 
 def names(graph: JointGraph, cut_points: tuple[CutPoint, ...]) -> list[str]:

@@ -11,7 +11,8 @@ from torch import nn
 from traced import joint_of, read_joint
 
 from autockpt.passes.graph.fingerprint import Outline, difference, outline
-from autockpt.passes.graph.joint import JointGraph, Role, Source, Value
+from autockpt.passes.graph.joint import JointGraph
+from autockpt.passes.graph.value import Role, Source, Value
 
 
 def traced(rows: int, width: int = 4) -> JointGraph:

@@ -12,8 +12,9 @@ from random_instances import sketch
 from traced import joint_of, read_joint
 
 from autockpt.passes.forecast.simulator import Simulator
-from autockpt.passes.graph.joint import JointGraph, Kind, Role, Trait, Value
+from autockpt.passes.graph.joint import JointGraph
 from autockpt.passes.graph.order import leaves_first, traced_order
+from autockpt.passes.graph.value import Kind, Role, Trait, Value
 from autockpt.passes.instances.astar import solve_exact
 from autockpt.passes.instances.from_graph import instance_of
 from autockpt.passes.instances.instance import Instance, Recomputations, extra_seconds, peak_bytes

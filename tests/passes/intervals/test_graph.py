@@ -6,8 +6,9 @@ import numpy as np
 from graphs import UNIT, chain, joint, problem, schedule, value
 
 from autockpt.passes.forecast.simulator import Simulator
-from autockpt.passes.graph.joint import JointGraph, Kind, Role, Trait
+from autockpt.passes.graph.joint import JointGraph
 from autockpt.passes.graph.order import traced_order
+from autockpt.passes.graph.value import Kind, Role, Trait
 from autockpt.passes.intervals.graph import IntervalGraph
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autockpt.passes.forecast.simulator import Simulator
-from autockpt.passes.graph.joint import Kind, Role, Trait
+from autockpt.passes.graph.value import Kind, Role, Trait
 from autockpt.passes.planners.baselines import BASELINES, find_baselines, save_blocks, save_cut_points, square_root
 from autockpt.passes.problem.plan import Plan, Problem
 from autockpt.passes.problem.schedule import plans_saving

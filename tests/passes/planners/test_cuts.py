@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autockpt.passes.forecast.simulator import Simulator
-from autockpt.passes.graph.joint import Role, Trait
 from autockpt.passes.graph.order import traced_order
+from autockpt.passes.graph.value import Role, Trait
 from autockpt.passes.planners.cuts import CutHull, NoCut, saved_at
 from autockpt.passes.problem.plan import Problem
 

@@ -8,8 +8,9 @@ import pytest
 from graphs import UNIT, random_problem, schedule
 from plans import decision, layers, priced, setup
 
-from autockpt.passes.graph.joint import JointGraph, Trait
+from autockpt.passes.graph.joint import JointGraph
 from autockpt.passes.graph.order import traced_order
+from autockpt.passes.graph.value import Trait
 from autockpt.passes.planners.decide import CompiledPeak
 from autockpt.passes.planners.fixed import FROM_FILE, check_fixed, decide_fixed
 from autockpt.passes.problem.plan import Budget, Outcome, Plan

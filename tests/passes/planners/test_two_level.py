@@ -8,8 +8,9 @@ import pytest
 from graphs import UNIT, chain, joint, problem, value
 
 from autockpt.passes.graph.cut_points import ForwardLiveness
-from autockpt.passes.graph.joint import JointGraph, Kind, Role, Value
+from autockpt.passes.graph.joint import JointGraph
 from autockpt.passes.graph.order import traced_order
+from autockpt.passes.graph.value import Kind, Role, Value
 from autockpt.passes.planners.frontier import Frontier
 from autockpt.passes.problem.schedule import Scheduler
 from autockpt.passes.problem.verify import verify

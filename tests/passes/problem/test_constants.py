@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from graphs import hills, joint, problem, value
 
-from autockpt.passes.graph.joint import JointGraph, Kind, Role
+from autockpt.passes.graph.joint import JointGraph
+from autockpt.passes.graph.value import Kind, Role
 from autockpt.passes.problem.cut_points import savable_cut_points
 from autockpt.passes.problem.plan import Lowering
 from autockpt.passes.problem.schedule import plans_saving, savable_set

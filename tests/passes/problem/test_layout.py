@@ -8,7 +8,8 @@ import pytest
 from graphs import joint, value
 
 from autockpt.cost_models import TensorSpec
-from autockpt.passes.graph.joint import JointGraph, Kind, Role
+from autockpt.passes.graph.joint import JointGraph
+from autockpt.passes.graph.value import Kind, Role
 from autockpt.passes.problem.layout import copied_bytes
 from autockpt.passes.problem.plan import Lowering
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 from graphs import joint, value
 
-from autockpt.passes.graph.joint import JointGraph, Kind, Role, Trait
+from autockpt.passes.graph.joint import JointGraph
+from autockpt.passes.graph.value import Kind, Role, Trait
 from autockpt.passes.problem.must_save import find_must_save
 from autockpt.passes.problem.plan import Lowering
 

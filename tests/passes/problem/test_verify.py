@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from graphs import chain, problem
 
-from autockpt.passes.graph.joint import Trait
+from autockpt.passes.graph.value import Trait
 from autockpt.passes.problem.plan import Plan
 from autockpt.passes.problem.verify import BrokenPlan, verify
 
