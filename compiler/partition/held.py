@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from autockpt.passes.planners import Decision, least_saved_bytes
+from autockpt.passes.generators import least_saved_bytes
+from autockpt.passes.planners import Decision
 from autockpt.passes.problem import find_must_save, held_operators
 from autockpt.units import format_size
 

@@ -15,20 +15,22 @@ from functools import cached_property
 from math import inf
 
 from autockpt.passes.forecast import Candidate, Simulator
-from autockpt.passes.planners.evictions import Evictions
-from autockpt.passes.planners.fill import MOST_GAIN, fill
-from autockpt.passes.planners.generators import (
+from autockpt.passes.generators import (
+    MOST_GAIN,
     Cuts,
+    Effort,
+    Evictions,
     Exact,
     Generator,
     GeneratorFactory,
     IntervalProgram,
     SaveEverything,
+    SearchSpace,
+    TwoLevel,
     by_peak,
     faster,
+    fill,
 )
-from autockpt.passes.planners.space import Effort, SearchSpace
-from autockpt.passes.planners.two_level import TwoLevel
 from autockpt.passes.problem import Problem
 
 PLANNERS: Mapping[str, tuple[GeneratorFactory, ...]] = {

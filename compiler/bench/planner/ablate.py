@@ -13,8 +13,9 @@ from math import inf, isfinite
 from rich.table import Table
 
 from autockpt.bench.planner.gaps import plan_setup, traced_graphs
+from autockpt.passes.generators import GeneratorFactory
 from autockpt.passes.graph import JointGraph
-from autockpt.passes.planners import PLANNERS, Frontier, GeneratorFactory, pose, resolve
+from autockpt.passes.planners import PLANNERS, Frontier, pose, resolve
 from autockpt.passes.problem import Budget, gc_paused
 from autockpt.units import Progress
 

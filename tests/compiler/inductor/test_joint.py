@@ -16,8 +16,8 @@ from autockpt.cost_models import load_profile
 from autockpt.inductor.capture import capture_joints
 from autockpt.inductor.joint import split
 from autockpt.passes.fx.split import verify_modules
+from autockpt.passes.generators.evictions import Evictions
 from autockpt.passes.planners.decide import pose
-from autockpt.passes.planners.evictions import Evictions
 from autockpt.passes.planners.frontier import Frontier
 from autockpt.passes.problem.plan import Budget, Setup
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from oracle import optima, sample_budgets
 from random_instances import sketch
 
+from autockpt.passes.generators.exact import Exact
 from autockpt.passes.graph.order import leaves_first, traced_order
 from autockpt.passes.instances.from_graph import instance_of
 from autockpt.passes.planners.frontier import PLANNERS, Frontier
-from autockpt.passes.planners.generators import Exact
 from autockpt.passes.problem.plan import Problem
 from autockpt.passes.problem.verify import verify
 

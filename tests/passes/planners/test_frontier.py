@@ -17,10 +17,10 @@ from traced import joint_of, read_joint
 
 from autockpt.cost_models import load_profile
 from autockpt.passes.forecast.simulator import Simulator
+from autockpt.passes.generators.generator import SaveEverything
+from autockpt.passes.generators.space import Effort
 from autockpt.passes.planners.decide import pose, resolve
 from autockpt.passes.planners.frontier import PLANNERS, Frontier
-from autockpt.passes.planners.generators import SaveEverything
-from autockpt.passes.planners.space import Effort
 from autockpt.passes.problem.plan import Budget, Lowering, Setup
 from autockpt.passes.problem.verify import verify
 

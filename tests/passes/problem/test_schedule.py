@@ -6,9 +6,9 @@ from graphs import chain, joint, problem, random_problem, schedule, value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from autockpt.passes.generators.cuts import saved_at
 from autockpt.passes.graph.order import leaves_first, traced_order
 from autockpt.passes.graph.value import Kind, Role
-from autockpt.passes.planners.cuts import saved_at
 from autockpt.passes.problem.verify import verify
 
 

@@ -9,12 +9,12 @@ from graphs import chain, problem, schedule
 from random_instances import sketch
 
 from autockpt.passes.forecast.simulator import Simulator
+from autockpt.passes.generators.evictions import Descent
+from autockpt.passes.generators.evictor import Evictor
+from autockpt.passes.generators.space import SearchSpace
 from autockpt.passes.graph.order import traced_order
 from autockpt.passes.instances.to_graph import write_plan
-from autockpt.passes.planners.evictions import Descent
-from autockpt.passes.planners.evictor import Evictor
 from autockpt.passes.planners.frontier import Frontier
-from autockpt.passes.planners.space import SearchSpace
 from autockpt.passes.problem.verify import verify
 
 

@@ -9,8 +9,8 @@ from functools import cached_property
 from math import inf
 
 from autockpt.passes.forecast import Candidate, Evaluator
+from autockpt.passes.generators.cuts import CutHull
 from autockpt.passes.intervals import IntervalSearch
-from autockpt.passes.planners.cuts import CutHull
 from autockpt.passes.problem import Problem, boundary_bytes
 
 CUT = "cut"

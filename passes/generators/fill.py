@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from autockpt.passes.forecast import Candidate
+from autockpt.passes.generators.space import SearchSpace
 from autockpt.passes.graph import Kind, Role
 from autockpt.passes.instances import write_plan
-from autockpt.passes.planners.space import SearchSpace
 from autockpt.passes.problem import Plan
 
 MOST_GAIN = 1.015

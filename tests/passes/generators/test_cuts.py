@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autockpt.passes.forecast.simulator import Simulator
+from autockpt.passes.generators.cuts import CutHull, NoCut, saved_at
 from autockpt.passes.graph.order import traced_order
 from autockpt.passes.graph.value import Role, Trait
-from autockpt.passes.planners.cuts import CutHull, NoCut, saved_at
 from autockpt.passes.problem.plan import Problem
 
 prices = st.floats(min_value=1e-6, max_value=1e-1)

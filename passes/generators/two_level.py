@@ -17,9 +17,9 @@ from functools import cached_property
 from math import sqrt
 
 from autockpt.passes.forecast import Candidate
+from autockpt.passes.generators.generator import by_peak
+from autockpt.passes.generators.space import SearchSpace
 from autockpt.passes.graph import JointGraph, Role
-from autockpt.passes.planners.generators import by_peak
-from autockpt.passes.planners.space import SearchSpace
 from autockpt.passes.problem import Problem, savable_cut_points, savable_set
 
 TWO_LEVEL = "two-level"

@@ -11,9 +11,9 @@ from functools import cached_property
 from math import inf
 
 from autockpt.passes.forecast import Candidate
-from autockpt.passes.planners.evictor import Evictor
-from autockpt.passes.planners.generators import Cuts, by_peak, faster
-from autockpt.passes.planners.space import SearchSpace
+from autockpt.passes.generators.evictor import Evictor
+from autockpt.passes.generators.generator import Cuts, by_peak, faster
+from autockpt.passes.generators.space import SearchSpace
 from autockpt.passes.problem import Plan
 
 _LOWEST_CUTS = 2
