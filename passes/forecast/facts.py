@@ -41,6 +41,8 @@ class ValueFacts:
     """It has several users."""
     parent: int
     """The operation that a PART is a result of; else -1."""
+    parts: tuple[int, ...]
+    """Of an operation with several results: those that own bytes."""
     loop_sizes: LoopSizes
     workspace_bytes: int
     is_heavy: bool
@@ -87,6 +89,7 @@ class GraphFacts:
                 shared_inputs=tuple(dict.fromkeys(position[name] for name in value.inputs if name in shared)),
                 is_shared=value.name in shared,
                 parent=position[value.inputs[0]] if value.kind is PART else -1,
+                parts=_parts(graph, value, position),
                 loop_sizes=_loop_sizes(graph, value),
                 workspace_bytes=(problem.workspace or {}).get(value.name, 0),
                 is_heavy=is_heavy(value.operator),
@@ -134,6 +137,11 @@ def _reads(graph: JointGraph, position: dict[str, int], storages: list[int]) -> 
         through_view = [index_map for storage, index_map in reads if is_view and storage == storages[number]]
         maps.append(through_view[0] if through_view else ())
     return found
+
+
+def _parts(graph: JointGraph, value: Value, position: dict[str, int]) -> tuple[int, ...]:
+    readers = (graph.by_name[name] for name in graph.readers[value.name])
+    return tuple(position[reader.name] for reader in readers if reader.kind is PART and reader.owns_bytes)
 
 
 def _loop_sizes(graph: JointGraph, value: Value) -> LoopSizes:

@@ -11,7 +11,14 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from autockpt.passes.forecast.facts import VIEW, GraphFacts, LoopSizes
-from autockpt.passes.forecast.operations import Buffer, Kernel, Operation, list_operations, merge_matmuls
+from autockpt.passes.forecast.operations import (
+    Buffer,
+    Kernel,
+    Operation,
+    list_operations,
+    merge_matmuls,
+    write_all_parts,
+)
 from autockpt.passes.forecast.realize import realize
 
 
@@ -30,6 +37,7 @@ def fuse_pass(
 ) -> FusedPass:
     """Kernels for these values, run in this order, from the `initial` storages; one kernel each without `fuse`."""
     operations, buffers = list_operations(facts, sequence, initial, outputs)
+    write_all_parts(facts, operations, buffers, fuse)
     if fuse:
         merge_matmuls(facts, operations, buffers)
         kernels = _fuse(realize(facts, sequence, operations, buffers), buffers)

@@ -113,6 +113,22 @@ def _buffer(facts: GraphFacts, storage: int) -> Buffer:
     return Buffer(storage, owner.nbytes, owner.kind is POINTWISE, owner.is_channels_last, owner.is_reshaped)
 
 
+def write_all_parts(facts: GraphFacts, operations: list[Operation], buffers: list[Buffer], fuse: bool) -> None:
+    """Buffers for results of an operation that this pass does not take out of its tuple: the kernel allocates them all.
+
+    A loop that Inductor makes writes only what is read.
+    """
+    for operation in operations:
+        parts = facts.values[operation.value].parts
+        if len(operation.writes) >= len(parts) or (fuse and operation.kind is not EXTERN):
+            continue
+        written = {buffers[write].storage for write in operation.writes}
+        for part in parts:
+            if part not in written:
+                operation.writes.append(len(buffers))
+                buffers.append(_buffer(facts, part))
+
+
 def merge_matmuls(facts: GraphFacts, operations: list[Operation], buffers: list[Buffer]) -> None:
     """Merge matmuls into the additions that alone read them, as Inductor does (`addmm`): gradients of a shared weight.
 

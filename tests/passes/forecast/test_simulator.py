@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from graphs import UNIT, chain, forecast, joint, problem, schedule, value
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -129,3 +131,24 @@ def test_live_bytes_never_fall_below_the_graph_inputs(saved: set[str]) -> None:
         shown = forecast(problem(graph, lowering=lowering), schedule(graph, saved, traced_order(graph)))
         assert all(moment.live_bytes >= shown.graph_input_bytes for moment in shown.timeline)
         assert sum(item.nbytes for item in shown.at_peak) == shown.peak_bytes
+
+
+def test_an_operation_run_again_for_one_of_its_results_allocates_all_of_them() -> None:
+    """Of a pair that the backward reads one half is saved: the kernel that recomputes the other writes both."""
+    graph = joint(
+        [
+            value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT),
+            replace(value("pair", "x", storage=""), spec=None),
+            value("left", "pair", kind=Kind.PART, nbytes=3 * UNIT),
+            value("right", "pair", kind=Kind.PART, nbytes=UNIT),
+            value("loss", "left", "right", nbytes=1),
+            value("t", role=Role.TANGENT, kind=Kind.GRAPH_INPUT, nbytes=1),
+            value("b", "t", "left", "right", role=Role.BACKWARD, nbytes=1),
+        ],
+        ["loss"],
+        ["b"],
+    )
+    shown = live(problem(graph), Plan(frozenset({"left"}), ("pair", "right", "b")))
+    in_backward = [nbytes for _, nbytes in shown][[name for name, _ in shown].index("loss") + 1 :]
+    # x, the saved left, loss and tangent; then left and right again, of which only right is read.
+    assert in_backward == [8 * UNIT + 2, 5 * UNIT + 3]
