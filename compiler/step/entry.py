@@ -52,8 +52,8 @@ def compile_in_step(
         graph = StepGraph(captured, lower, request, on_infeasible, budget_bytes, holds_step, on_oom, folder)
         lean = graph.lean(around.calls, around.outside_bytes)
         if holds_step:
-            beside_loss = _observed_first(graph, lean) if around.loss_bytes else None
-            partitioner = around.alone(request, on_infeasible, beside_loss)
+            observed_first = _observed_first(graph, lean) if around.loss_bytes else None
+            partitioner = around.alone(request, on_infeasible, observed_first)
         else:
             partitioner = Partitioner(request, on_infeasible, select=lean, outside_bytes=around.outside_bytes)
         partitioner = replace(partitioner, select=_stored_or(partitioner.select, graph, around.ledger))
@@ -67,7 +67,7 @@ def compile_in_step(
 
 
 def _observed_first(graph: StepGraph, lean: Select) -> Select:
-    """A selection for a graph that turns out not to be the whole step: what a loss outside of it needs decides."""
+    """A selection for a graph that may not be the whole step: what comes beside it in the first step decides."""
 
     def select(joint: JointModule, request: Request) -> Choice:
         graph.holds_step = False

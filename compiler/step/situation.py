@@ -15,10 +15,14 @@ from autockpt.partition import Choice, Partitioner, Request, Select, choose_by_s
 from autockpt.passes.problem import Budget, Outcome
 from autockpt.step.calls.ledger import Ledger, ledger_of
 from autockpt.step.outside import model_share, trained_parameters
+from autockpt.step.variant import chosen_option
 
 _NEARLY_ALL = 0.9
 """Share of a model's parameters from which a graph counts as the whole model."""
 _MOST_CALLS = 64
+_CALLS_BEFORE_LOSS = 4
+"""Of a graph that returns no loss: so many may come before the first backward (two views of an image, real and
+generated ones, a triplet). Only its first step tells."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +46,10 @@ class Situation:
         budget = request.setup.budget
         return budget.total_bytes if budget.free_bytes is None else budget.free_bytes + self.entry_bytes
 
-    def alone(self, request: Request, on_infeasible: str, beside_loss: Select | None = None) -> Partitioner:
+    def alone(self, request: Request, on_infeasible: str, observed_first: Select | None = None) -> Partitioner:
         """For a graph that is planned as the whole step: what is live outside of it comes off its budget.
 
-        `beside_loss` selects where no plan fits with all that a loss outside may need.
+        `observed_first` selects for a graph without a loss whose plan leaves no room for a loss and for more calls.
         """
         total_bytes = self.budget_bytes(request)
         if total_bytes is None:
@@ -53,14 +57,22 @@ class Situation:
 
         def select(joint: JointModule, within: Request) -> Choice:
             choice = choose_by_size(joint, within, self.loss_bytes)
-            if beside_loss is None or choice.decision.outcome is not Outcome.OVER_BUDGET:
+            if observed_first is None or self._fits_repeatedly(choice):
                 return choice
-            return beside_loss(joint, within)
+            return observed_first(joint, within)
 
         setup = replace(request.setup, budget=Budget(total_bytes=total_bytes - self.outside_bytes))
         return Partitioner(
             replace(request, setup=setup), on_infeasible, select=select, outside_bytes=self.outside_bytes
         )
+
+    def _fits_repeatedly(self, choice: Choice) -> bool:
+        """Whether the plan fits with other calls of the graph in flight, each with its outputs and their gradients."""
+        decision = choice.decision
+        option = chosen_option(decision, choice.dry_run)
+        others_bytes = (_CALLS_BEFORE_LOSS - 1) * (option.held_bytes + self.loss_bytes)
+        needed_bytes = decision.problem.graph.graph_input_bytes + option.pass_bytes + self.loss_bytes + others_bytes
+        return decision.outcome is not Outcome.OVER_BUDGET and needed_bytes <= decision.budget_bytes
 
 
 def situation(

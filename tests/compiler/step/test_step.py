@@ -189,6 +189,27 @@ def test_a_loss_outside_of_the_graph_counts() -> None:
     assert measured[-1] >= 0.9 * budget
 
 
+def test_a_model_that_is_called_twice_before_one_loss_is_within_the_budget_from_the_first_step_on() -> None:
+    """Two views of a batch, compared with each other: nothing in the first call shows that another one follows."""
+    model = nn.Sequential(*(nn.Sequential(nn.Linear(64, 512), nn.GELU(), nn.Linear(512, 64)) for _ in range(4)))
+
+    def trained(budget: int | float) -> list[int]:
+        torch._dynamo.reset()
+        forward = torch.compile(model, **options(budget))
+
+        def step() -> None:
+            one, other = forward(torch.randn(256, 64)), forward(torch.randn(256, 64))
+            F.cross_entropy(one @ other.T, torch.arange(256)).backward()
+            model.zero_grad(set_to_none=True)
+
+        return peaks(step, steps=4)
+
+    budget = (max(trained(0.0)) + max(trained(1.0))) // 2
+    measured = trained(budget)
+    assert max(measured) <= budget
+    assert measured[-1] >= 0.9 * budget
+
+
 def test_accumulated_gradients_and_optimizer_state_come_off_the_budget() -> None:
     model = Model()
     optimizer = torch.optim.AdamW(model.parameters())
