@@ -16,7 +16,15 @@ from torch._dynamo.eval_frame import innermost_fn
 from torch._inductor.compile_fx import compile_fx
 
 from autockpt.cost_models import DeviceProfile, load_profile
-from autockpt.inductor import CapturedGraph, InnerCompile, PartitionFn, interpret, precision_patches, why_no_dry_run
+from autockpt.inductor import (
+    CapturedGraph,
+    InnerCompile,
+    PartitionFn,
+    inductor_rules,
+    interpret,
+    precision_patches,
+    why_no_dry_run,
+)
 from autockpt.machine import cache_folder, find_profile, with_tf32
 from autockpt.options import Options, resolve_budget
 from autockpt.partition import Request, free_with
@@ -136,6 +144,7 @@ def _request(device: torch.device, options: Options) -> Request:
         solve_seconds=options.solve_seconds,
         margin=CHECKED_MARGIN if dry_run else UNCHECKED_MARGIN,
         allowed=allowed_operators(),
+        rules=inductor_rules(options.inductor_patches()),
     )
     timings = cache_folder() / "timings"
     return Request(

@@ -10,7 +10,7 @@ import torch
 
 from autockpt.cost_models import DeviceProfile, ProfileError, load_profile, shown
 from autockpt.errors import OptionError
-from autockpt.inductor import FakeStep
+from autockpt.inductor import FakeStep, inductor_rules
 from autockpt.machine import default_device, find_profile, with_tf32
 from autockpt.options import check_budget, offline_budget
 from autockpt.passes.problem import CHECKED_MARGIN, UNCHECKED_MARGIN, Setup
@@ -62,6 +62,7 @@ class AnalysisRequest:
             solve_seconds=self.solve_seconds,
             margin=CHECKED_MARGIN if self.dry_run else UNCHECKED_MARGIN,
             allowed=allowed_operators(),
+            rules=inductor_rules(),
         )
 
 

@@ -15,7 +15,7 @@ import torch
 from rich.table import Table
 
 from autockpt.errors import AutockptError
-from autockpt.inductor import JointModule, capture_joints, torch_budget
+from autockpt.inductor import JointModule, capture_joints, inductor_rules, torch_budget
 from autockpt.machine import find_profile
 from autockpt.measure import Training, checkpoint_block, find_blocks, load_training
 from autockpt.passes.forecast import Candidate
@@ -108,7 +108,13 @@ def bench_baselines(
     progress("tracing")
     training = load_training(target)
     profile = find_profile(training.device)
-    setup = Setup(Budget(fraction=0.0), profile, threads=torch.get_num_threads(), allowed=allowed_operators())
+    setup = Setup(
+        Budget(fraction=0.0),
+        profile,
+        threads=torch.get_num_threads(),
+        allowed=allowed_operators(),
+        rules=inductor_rules(),
+    )
     graphs = capture_joints(training.model, training.inputs)
     return [row for n, joint in enumerate(graphs) for row in _rows(n, joint, setup, torch_budgets, progress)]
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from autockpt.inductor.fake.trace import GraphBreak, TracedStep, trace
     from autockpt.inductor.inductor_calls import ENABLE_VARIABLE, forget_compiled_code, replace_inductor_calls
     from autockpt.inductor.joint import JointModule
+    from autockpt.inductor.release import inductor_rules
     from autockpt.inductor.runtime.autograd_node import backward_keeps_graph, find_call_node, observe_backward
     from autockpt.inductor.runtime.captured import CapturedGraph, NotCompiledAgain
     from autockpt.inductor.runtime.real_arguments import NotRunnable, RunnableCall
@@ -75,6 +76,7 @@ __all__ = [
     "gpu_properties",
     "inductor_modes",
     "inductor_options",
+    "inductor_rules",
     "interpret",
     "mark_dynamic",
     "observe_backward",
@@ -102,6 +104,7 @@ _NAMES = {
     "fake.gpus": "NoTriton fake_triton_driver gpu_properties",
     "inductor_calls": "ENABLE_VARIABLE forget_compiled_code replace_inductor_calls",
     "joint": "JointModule",
+    "release": "inductor_rules",
     "runtime.real_arguments": "NotRunnable RunnableCall",
     "runtime.autograd_node": "backward_keeps_graph find_call_node observe_backward",
     "runtime.captured": "CapturedGraph NotCompiledAgain",

@@ -20,6 +20,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._ordered_set import OrderedSet
 
 from autockpt.inductor.patches import saved_value_choice
+from autockpt.inductor.release import RELEASE
 
 Modules = tuple[fx.GraphModule, fx.GraphModule]
 TORCH_DEFAULTS = {
@@ -93,12 +94,12 @@ def torch_default_saved(joint: fx.GraphModule, arguments: Mapping[str, Any]) -> 
     return saved_by(joint, modules)
 
 
-def tidy(joint: fx.GraphModule) -> None:
+def tidy(joint: fx.GraphModule, forward_outputs: int) -> None:
     """Remove dead and repeated nodes and turn torch's rules into tags, as torch does before it partitions."""
     joint.graph.eliminate_dead_code()
     if functorch_config.cse:
         # Generates the module's code; what follows sets tags only.
-        joint.graph = fx_graph_cse(joint.graph)
+        joint.graph = _without_repetitions(joint.graph, forward_outputs)
     else:
         joint.recompile()
     if partitioners.has_recomputable_ops(joint):
@@ -106,6 +107,22 @@ def tidy(joint: fx.GraphModule) -> None:
     partitioners.force_save_collectives(joint)
     partitioners.force_save_effectful_ops(joint)
     partitioners.force_save_bw_mutation_src(joint)
+
+
+def _without_repetitions(graph: fx.Graph, forward_outputs: int) -> fx.Graph:
+    """Common subexpressions removed by torch, which from 2.14 on merges no value of the forward alone with an equal one
+    that the backward needs, too: it would be saved for both."""
+    if not RELEASE.cse_by_use:
+        return fx_graph_cse(graph)
+    outputs = pytree.arg_tree_leaves(*next(iter(graph.find_nodes(op="output"))).args)
+    stack = [node for node in outputs[forward_outputs:] if isinstance(node, fx.Node)]
+    needed = set(stack)
+    while stack:
+        sources = [source for source in stack.pop().all_input_nodes if source not in needed]
+        needed.update(sources)
+        stack.extend(sources)
+    repetitions: dict[str, Any] = {"extra_node_key": needed.__contains__}
+    return fx_graph_cse(graph, **repetitions)
 
 
 def mutated_inputs(joint: fx.GraphModule) -> set[fx.Node]:

@@ -25,8 +25,9 @@ from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils import _pytree as pytree
 
 from autockpt.inductor.aot import Modules
-from autockpt.inductor.no_kernels import LoadWithoutKernels, NotLowered
+from autockpt.inductor.fake.no_kernels import LoadWithoutKernels, NotLowered
 from autockpt.inductor.patches import forward_metadata, wrapper_loading
+from autockpt.inductor.release import RELEASE
 from autockpt.passes.fx import hint_of
 
 _AUTOTUNE = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise")
@@ -156,15 +157,15 @@ def _restrided(backward: fx.GraphModule, saved: list[str | None], strides: Any) 
 
 
 def _same(strides: Sequence[Any], others: Sequence[Any]) -> bool:
-    """Whether dynamic strides are these in the traced call.
+    """Whether dynamic strides are these, compared without a guard, as AOTAutograd of the installed release does.
 
-    Compared by their hints, without a guard, as AOTAutograd does: Inductor reports strides as numbers, and a stride
-    that is taken for another would be written as a number and specialize the compiled code to this call.
+    Where Inductor reports numbers they are compared by their hints: a stride that is taken for another would be
+    written as a number and specialize the compiled code to this call. Expressions have to be equal for all sizes.
     """
-    return all(
-        statically_known_true(one == other) or hint_of(one) == hint_of(other)
-        for one, other in zip(strides, others, strict=True)
-    )
+    pairs = zip(strides, others, strict=True)
+    if RELEASE.symbolic_strides:
+        return all(statically_known_true(one == other) for one, other in pairs)
+    return all(statically_known_true(one == other) or hint_of(one) == hint_of(other) for one, other in pairs)
 
 
 def _copy(module: fx.GraphModule) -> fx.GraphModule:

@@ -107,7 +107,11 @@ def _allocating_meta(code: ModuleType) -> AbstractContextManager[None]:
     def empty_strided(size: Any, stride: Any, dtype: torch.dtype, *_: Any, **__: Any) -> Any:
         return torch.empty_strided(size, stride, dtype=dtype, device="meta")
 
-    functions: dict[str, Any] = {"assert_size_stride": _restride, "assert_alignment": _no_check}
+    functions: dict[str, Any] = {
+        "assert_size_stride": _restride,
+        "assert_size_stride_grouped": _restride_all,
+        "assert_alignment": _no_check,
+    }
     functions |= {name: empty_strided for name in vars(code) if name.startswith("empty_strided")}
     return wrapper_functions(code, functions)
 
@@ -120,6 +124,12 @@ def _restride(tensor: torch.Tensor, size: Sequence[int], stride: Sequence[int], 
     last = tensor.storage_offset() + sum((extent - 1) * step for extent, step in zip(size, stride, strict=True))
     if (last + 1) * tensor.element_size() <= tensor.untyped_storage().nbytes():
         tensor.as_strided_(size, stride)
+
+
+def _restride_all(tensors: Sequence[torch.Tensor], sizes: Sequence[Any], strides: Sequence[Any], *_: Any) -> None:
+    """The same for several tensors, which torch 2.14 and newer check with one call."""
+    for tensor, size, stride in zip(tensors, sizes, strides, strict=True):
+        _restride(tensor, size, stride)
 
 
 def _no_check(*_: Any) -> None:

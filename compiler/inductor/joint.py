@@ -74,7 +74,7 @@ class JointModule:
     @cached_property
     def _tidied(self) -> fx.GraphModule:
         take_views_from_operands(self.module)
-        tidy(self.module)
+        tidy(self.module, self.forward_outputs)
         return self.module
 
     def tidy(self) -> None:

@@ -40,7 +40,8 @@ def find_held(decision: Decision) -> tuple[Held, ...]:
     found = []
     for operator, calls in operators.items():
         allowed = (*problem.allowed, operator)
-        released = replace(problem, must_save=find_must_save(problem.graph, problem.lowering, allowed), allowed=allowed)
+        must_save = find_must_save(problem.graph, problem.lowering, allowed, problem.rules)
+        released = replace(problem, must_save=must_save, allowed=allowed)
         found.append(Held(operator, calls, max(least_bytes - least_saved_bytes(released), 0)))
     return tuple(sorted(found, key=lambda held: (-held.nbytes, held.operator)))
 

@@ -9,11 +9,20 @@ from dataclasses import dataclass
 from math import prod
 
 from autockpt.passes.graph import ADDITION, MATMULS, JointGraph, Kind, Value, is_heavy, packet_of
-from autockpt.passes.problem import Lowering, Problem, copied_views, is_channels_last, is_gathered, is_reshaped
+from autockpt.passes.problem import (
+    InductorRules,
+    Lowering,
+    Problem,
+    copied_views,
+    is_channels_last,
+    is_gathered,
+    is_reshaped,
+)
 
 VIEW, POINTWISE, REDUCTION, EXTERN, PART = Kind.VIEW, Kind.POINTWISE, Kind.REDUCTION, Kind.EXTERN, Kind.PART
 _RUNS_A_KERNEL = {POINTWISE, REDUCTION, EXTERN, PART}
 _CONCATENATION = "aten.cat.default"
+_SETS_LAYOUT = ("aten.convolution.default", "aten.convolution_backward.default")
 _AS_STRIDED = "aten.as_strided.default"
 
 IndexMap = tuple[int, ...]
@@ -58,7 +67,8 @@ class ValueFacts:
     """Storages that it reads as a whole, not through a view."""
     matmul_terms: tuple[int, ...]
     """Of an addition: the matmuls among its inputs. Inductor may merge it with one of them into `addmm`."""
-    is_convolution: bool
+    sets_layout: bool
+    """A convolution, for which Inductor runs a pass channels-last; from torch 2.15 on also the backward of one."""
     is_gathered: bool
     """Taken by index from an activation, and so not in channels-last order whatever its source was."""
     is_channels_last: bool
@@ -71,6 +81,7 @@ class GraphFacts:
     values: list[ValueFacts]
     position: dict[str, int]
     on_cpu: bool
+    rules: InductorRules
 
     @staticmethod
     def of(problem: Problem) -> GraphFacts:
@@ -79,6 +90,7 @@ class GraphFacts:
         copied = copied_views(graph) if problem.lowering is Lowering.INDUCTOR else frozenset()
         storages = [_storage(value, position, copied) for value in graph.values]
         shared = {name for name, readers in graph.readers.items() if len(set(readers)) > 1}
+        layout_operators = _SETS_LAYOUT if problem.rules.backward_sets_layout else _SETS_LAYOUT[:1]
         facts = [
             ValueFacts(
                 name=value.name,
@@ -99,14 +111,15 @@ class GraphFacts:
                 writes_into_part=_writes_into_part(value),
                 unviewed_inputs=frozenset(position[n] for n in value.inputs if graph.by_name[n].owns_bytes),
                 matmul_terms=_matmul_terms(graph, value, position),
-                is_convolution=value.operator == "aten.convolution.default",
+                sets_layout=value.operator in layout_operators,
                 is_gathered=is_gathered(graph, value),
                 is_channels_last=is_channels_last(graph, value),
                 is_reshaped=is_reshaped(graph, value),
             )
             for value, storage, reads in zip(graph.values, storages, _reads(graph, position, storages), strict=True)
         ]
-        return GraphFacts(facts, position, on_cpu=all(value.device == "cpu" for value in graph.values))
+        on_cpu = all(value.device == "cpu" for value in graph.values)
+        return GraphFacts(facts, position, on_cpu, problem.rules)
 
 
 def _kind(value: Value, copied: frozenset[str]) -> Kind:

@@ -1,9 +1,9 @@
 """Which values Inductor realizes, that is writes to a buffer: a pass of the graph as loops and library calls.
 
-The rules are those of torch 2.13's lowering. A pointwise value stays unrealized, an expression that is inlined into its
-readers, until something realizes it: it is an output, a kernel that cannot fuse reads it (matmul, convolution,
-attention), or its expression is too large for the number of its readers. An element read through two index maps counts
-as two reads. Reductions always have a buffer.
+The rules are those of torch's lowering; where releases differ, `InductorRules` says how. A pointwise value stays
+unrealized, an expression that is inlined into its readers, until something realizes it: it is an output, a kernel that
+cannot fuse reads it (matmul, convolution, attention), or its expression is too large for the number of its readers. An
+element read through two index maps counts as two reads. Reductions always have a buffer.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from collections.abc import Sequence
 from autockpt.passes.forecast.expression import Expression, is_too_large, is_too_large_to_share
 from autockpt.passes.forecast.facts import EXTERN, POINTWISE, VIEW, GraphFacts, IndexMap, Read
 from autockpt.passes.forecast.operations import Buffer, Kernel, Operation
+
+_OFTEN = 5
+"""`realize_opusers_threshold` of torch._inductor.config, from torch 2.14 on."""
 
 
 def realize(
@@ -29,9 +32,9 @@ class _Realizer:
         self._facts, self._values = facts, facts.values
         self._operations, self._buffers = operations, buffers
         self._merged = {operation.merged_matmul for operation in operations}
-        # Inductor chooses channels-last for a pass that has a convolution, and then writes gathered values so. In a
-        # backward that recomputes none, they are written in order and copied for the convolution's backward.
-        self._copies_gathered = facts.on_cpu and not any(self._values[v].is_convolution for v in sequence)
+        # Inductor chooses channels-last for a pass that has a convolution, and then writes gathered values so. Up to
+        # torch 2.14 no backward of a convolution counts: gathered values are copied for it.
+        self._copies_gathered = facts.on_cpu and not any(self._values[v].sets_layout for v in sequence)
         self._unrealized: dict[int, tuple[Operation, Expression]] = {}
         """By buffer."""
         self._concatenation_of: dict[int, int] = {}
@@ -129,7 +132,11 @@ class _Realizer:
         users = (self._values[user] for user in operation.users if user not in self._merged)
         if len(expression.reads) > 1 and any(user.realizes_inputs for user in users):
             return True
-        return is_too_large_to_share(expression, self._facts.on_cpu)
+        if is_too_large_to_share(expression, self._facts.on_cpu):
+            return True
+        limit = self._facts.rules.max_operations_if_read_often
+        reads_often = self._facts.on_cpu and len(operation.users) > _OFTEN
+        return reads_often and limit is not None and expression.size > limit
 
     def _kernel(self, operation: Operation, expression: Expression) -> Kernel:
         value = self._values[operation.value]

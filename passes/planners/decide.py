@@ -167,13 +167,14 @@ def pose(
     return Problem(
         graph=graph,
         seconds=price(graph, setup.device, setup.lowering, measured),
-        must_save=find_must_save(graph, setup.lowering, setup.allowed),
+        must_save=find_must_save(graph, setup.lowering, setup.allowed, setup.rules),
         lowering=setup.lowering,
         workspace={**find_workspaces(graph, setup.threads), **(workspaces or {})},
         extra_static_bytes=copied_bytes(graph, setup.lowering) + _UNCOUNTED_BYTES,
         margin=setup.margin if setup.lowering is Lowering.INDUCTOR else 0.0,
         device=setup.device,
         allowed=setup.allowed,
+        rules=setup.rules,
     )
 
 

@@ -10,22 +10,25 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 
 from autockpt.passes.graph import JointGraph, Kind, Role, Trait, Value, is_inexact_reduction
-from autockpt.passes.problem.plan import Lowering, Problem
+from autockpt.passes.problem.plan import InductorRules, Lowering, Problem
 
 _AGAINST_TAG = "; saved although it is tagged to be recomputed"
-MustSaveRule = Callable[[Value, Lowering], str | None]
+_RULES_OF_2_13 = InductorRules()
+MustSaveRule = Callable[[Value, Lowering, InductorRules], str | None]
 
 
-def find_must_save(graph: JointGraph, lowering: Lowering, allowed: Collection[str] = ()) -> Mapping[str, str]:
+def find_must_save(
+    graph: JointGraph, lowering: Lowering, allowed: Collection[str] = (), inductor: InductorRules = _RULES_OF_2_13
+) -> Mapping[str, str]:
     """The forward values that may not be recomputed, each with the first reason that applies.
 
-    `allowed`: names of operators that the user vouched for.
+    `allowed`: names of operators that the user vouched for. `inductor`: what the installed release of Inductor does.
     """
     found: dict[str, str] = {}
     for value in graph.values:
         if value.role is not Role.FORWARD:
             continue
-        reasons = (rule(value, lowering) for rule in RULES)
+        reasons = (rule(value, lowering, inductor) for rule in RULES)
         reason = next((reason for reason in reasons if reason), None) or _unvouched(value, allowed)
         # Recomputing one of several results runs their common operation.
         reason = found.get(_maker(graph, value), reason)
@@ -42,55 +45,55 @@ def _maker(graph: JointGraph, value: Value) -> str:
     return source.name if (source.kind.runs or source.kind is Kind.PART) and not source.storage else ""
 
 
-def seed(value: Value, lowering: Lowering) -> str | None:
+def seed(value: Value, lowering: Lowering, inductor: InductorRules) -> str | None:
     return "seed: a second one would be another" if Trait.SEED in value.traits else None
 
 
-def random(value: Value, lowering: Lowering) -> str | None:
+def random(value: Value, lowering: Lowering, inductor: InductorRules) -> str | None:
     return "random: would draw again" if Trait.RANDOM in value.traits else None
 
 
-def seeded(value: Value, lowering: Lowering) -> str | None:
-    """Inductor's C++ kernels draw the same numbers from the same seed; its CUDA kernels do not.
+def seeded(value: Value, lowering: Lowering, inductor: InductorRules) -> str | None:
+    """Inductor's C++ kernels draw the same numbers from the same seed; its CUDA kernels do so from torch 2.15 on.
 
-    There a kernel over one dimension draws with `rand4x` and every other with `rand`, so the numbers
-    depend on what the draw was fused with (pytorch#198333).
+    Before, a kernel over one dimension draws with `rand4x` and every other with `rand`, so the numbers depend on what
+    the draw was fused with (pytorch#198333).
     """
     if Trait.SEEDED not in value.traits:
         return None
-    if lowering is Lowering.INDUCTOR and value.device == "cpu":
+    if lowering is Lowering.INDUCTOR and (value.device == "cpu" or inductor.gpu_numbers_repeat):
         return None
     return f"random: a kernel of another shape on {value.device} draws other numbers from the same seed"
 
 
-def mutation(value: Value, lowering: Lowering) -> str | None:
+def mutation(value: Value, lowering: Lowering, inductor: InductorRules) -> str | None:
     return "mutates an input: may run only once" if Trait.MUTATES in value.traits else None
 
 
-def unrepeatable(value: Value, lowering: Lowering) -> str | None:
+def unrepeatable(value: Value, lowering: Lowering, inductor: InductorRules) -> str | None:
     return "not repeatable: its last bits differ from run to run" if Trait.UNREPEATABLE in value.traits else None
 
 
-def stale(value: Value, lowering: Lowering) -> str | None:
+def stale(value: Value, lowering: Lowering, inductor: InductorRules) -> str | None:
     return "reads an input that the forward writes to: would see the new value" if Trait.STALE in value.traits else None
 
 
-def collective(value: Value, lowering: Lowering) -> str | None:
+def collective(value: Value, lowering: Lowering, inductor: InductorRules) -> str | None:
     return "collective: every rank would have to run it again" if Trait.COLLECTIVE in value.traits else None
 
 
-def effect(value: Value, lowering: Lowering) -> str | None:
+def effect(value: Value, lowering: Lowering, inductor: InductorRules) -> str | None:
     return "has a side effect: ordered by a token, may run only once" if Trait.EFFECT in value.traits else None
 
 
-def data_size(value: Value, lowering: Lowering) -> str | None:
+def data_size(value: Value, lowering: Lowering, inductor: InductorRules) -> str | None:
     """torch passes such a number to the backward with every saved tensor of that size; it may be defined only once."""
     return (
         "a size that depends on data: crosses to the backward as a number" if Trait.DATA_SIZE in value.traits else None
     )
 
 
-def inexact_reduction(value: Value, lowering: Lowering) -> str | None:
+def inexact_reduction(value: Value, lowering: Lowering, inductor: InductorRules) -> str | None:
     """Fused with other loops, a reduction may accumulate in another order, which changes the last bits of its result.
 
     Inductor's CPU kernel for the other memory layout changes 45 to 60 of 64 results of sum, prod, std and vector norms
@@ -102,7 +105,7 @@ def inexact_reduction(value: Value, lowering: Lowering) -> str | None:
     return "reduction: would accumulate in another order"
 
 
-def tagged(value: Value, lowering: Lowering) -> str | None:
+def tagged(value: Value, lowering: Lowering, inductor: InductorRules) -> str | None:
     return "tagged MUST_SAVE by the user" if Trait.MUST_SAVE in value.traits else None
 
 

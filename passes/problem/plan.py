@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 
@@ -16,6 +16,21 @@ class Lowering(Enum):
 
     INDUCTOR = "inductor"
     EAGER = "eager"
+
+
+@dataclass(frozen=True, slots=True)
+class InductorRules:
+    """Rules of Inductor that differ between releases of torch. The defaults are those of 2.13."""
+
+    max_operations_if_read_often: int | None = None
+    """On the CPU: a loop with more operations is written to memory if more than five values read it."""
+    backward_sets_layout: bool = False
+    """Whether backwards of convolutions count, as convolutions do, when the memory layout of a pass is chosen."""
+    gpu_numbers_repeat: bool = False
+    """Whether every kernel on a GPU draws the same random numbers from the same seed."""
+
+    def with_repeatable_gpu_numbers(self, repeat: bool) -> InductorRules:
+        return replace(self, gpu_numbers_repeat=repeat)
 
 
 @dataclass(frozen=True)
@@ -38,6 +53,7 @@ class Problem:
     """The device that runs the step. Without one, a step takes the sum of its operations' seconds."""
     allowed: tuple[str, ...] = ()
     """Operators that the user vouched for."""
+    rules: InductorRules = InductorRules()
 
     @property
     def static_bytes(self) -> int:
@@ -154,3 +170,4 @@ class Setup:
     margin: float = UNCHECKED_MARGIN
     allowed: tuple[str, ...] = ()
     """Operators that the user vouched for (`allow_recompute`), sorted."""
+    rules: InductorRules = InductorRules()

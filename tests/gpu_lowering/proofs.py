@@ -18,6 +18,7 @@ from gpu_lowering.lowering import LoweredStep, gpu, lower
 from gpu_lowering.models import SMALL
 from torch._inductor.codegen.triton import TritonOverrides
 
+from autockpt.inductor.release import RELEASE
 from autockpt.passes.problem import must_save
 
 _DEVICE = re.compile(r"DeviceProperties\(type='(\w+)'")
@@ -50,13 +51,14 @@ def _missed(judge: Judge, lowered: LoweredStep, launches: Launches) -> list[str]
 def recomputed_masks(budget: float) -> dict[str, Facts]:
     """Dropout masks that the backward recomputes, because the planner's rule for random values is removed.
 
-    `careless`: from the same seed; `careful`: and with equal random generators in both kernels; `torch`: by torch's own
-    `activation_memory_budget`.
+    `careless`: from the same seed, by a generator that depends on the kernel's shape; `careful`: and with equal
+    generators in both kernels; `torch`: by torch's own `activation_memory_budget`.
     """
     without_rule = tuple(rule for rule in must_save.RULES if rule is not must_save.seeded)
     options = {"memory_budget": budget}
     alike = patch.object(TritonOverrides, "_can_use_4x_random", staticmethod(lambda: False))
-    with _stage() as (device, launches):
+    by_shape = {"use_rand4x": True} if RELEASE.switchable_rand4x else {}
+    with _stage() as (device, launches), inductor_config.patch(by_shape):
         with patch.object(must_save, "RULES", without_rule):
             found = {"careless": _run(*_lowered("dropout", torch.float32, options, device), launches)}
             # Inductor's caches do not hash what is patched here.

@@ -9,6 +9,8 @@ from __future__ import annotations
 import pytest
 from gpu_lowering.jobs import BUDGETS, CUBINS, RUNS, Jobs, kernels
 
+from autockpt.inductor import inductor_rules
+
 pytestmark = pytest.mark.gpu_lowering
 each_run = pytest.mark.parametrize("job", RUNS)
 CUDA = 190
@@ -55,7 +57,10 @@ def test_gradients_are_those_of_the_very_mask_that_was_drawn(job: str, jobs: Job
     for facts in jobs[job]:
         assert facts["shares"] == pytest.approx([0.5, 0.5], abs=0.1)
         assert facts["close"]
-        assert facts["seeds in backward"] == facts["numbers in backward"] == 0
+        assert facts["seeds in backward"] == 0
+    # At the smallest budget the mask is drawn again where every kernel draws alike.
+    numbers = [facts["numbers in backward"] for facts in jobs[job]]
+    assert numbers[0] > 0 if inductor_rules().gpu_numbers_repeat else not any(numbers)
 
 
 @pytest.mark.parametrize("job", ["recomputed masks"])

@@ -14,7 +14,7 @@ import torch
 from rich.table import Table
 
 from autockpt.cost_models import load_profile
-from autockpt.inductor import capture_joints, reset_dynamo
+from autockpt.inductor import capture_joints, inductor_rules, reset_dynamo
 from autockpt.measure import load_training
 from autockpt.passes.graph import JointGraph
 from autockpt.passes.planners import Decision, decide
@@ -71,7 +71,11 @@ def traced_graphs(target: str, **settings: int) -> list[JointGraph]:
 def plan_setup(fraction: float) -> Setup:
     """As a compilation on the CPU plans when a dry run checks the plan; the profile is the same on every machine."""
     setup = Setup(
-        Budget(fraction=fraction), load_profile("cpu"), threads=torch.get_num_threads(), allowed=allowed_operators()
+        Budget(fraction=fraction),
+        load_profile("cpu"),
+        threads=torch.get_num_threads(),
+        allowed=allowed_operators(),
+        rules=inductor_rules(),
     )
     return replace(setup, margin=CHECKED_MARGIN)
 

@@ -1,4 +1,5 @@
-// A fake CUDA device in a build of torch without CUDA, for tracing: autograd accepts fake tensors on it.
+// A fake CUDA device where none is found, for tracing: autograd accepts fake tensors on it. A build of torch with CUDA
+// has a guard and hooks of its own, which are exchanged like the empty ones of a build without.
 //
 // Installed in a running process by autockpt_begin, removed by autockpt_end. It runs no kernel and holds no memory.
 #include <ATen/Context.h>

@@ -1,6 +1,6 @@
 """A CUDA device to trace for that need not be here: Dynamo, autograd and Inductor's passes see fake tensors on it.
 
-Where torch is built without CUDA, its C++ parts accept such tensors with the library `cuda.cpp`.
+The C++ parts of torch, built with CUDA or without, accept such tensors with the library `cuda.cpp`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ from autockpt.cost_models import DeviceProfile
 from autockpt.inductor.fake.cuda_library import NoFakeCuda, cuda_library
 from autockpt.inductor.fake.gpus import GpuProperties, gpu_properties
 from autockpt.inductor.patches import CONSTANT_FOLDING, cuda_device
+from autockpt.inductor.release import RELEASE
 
 _CUDA = torch.device("cuda", 0)
 _CPU = torch.device("cpu")
-_CUDA_VERSION = "13.0"
-"""The one that torch 2.13 is built for."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def fake_cuda_device(profile: DeviceProfile, cache: Path) -> Iterator[TracedDevi
         scope.callback(library.autockpt_end)
         scope.callback(_clear_device_caches)
         folding = {name: _on_cpu(getattr(UniformValueConstantFolder, name)) for name in CONSTANT_FOLDING}
-        scope.enter_context(cuda_device(_functions(profile, gpu), _CUDA_VERSION, folding))
+        scope.enter_context(cuda_device(_functions(profile, gpu), torch.version.cuda or RELEASE.cuda, folding))
         scope.enter_context(inductor_config.patch(shape_padding=False))
         _clear_device_caches()
         yield TracedDevice(_CUDA, tuple(notes))
@@ -109,6 +108,7 @@ def _functions(profile: DeviceProfile, gpu: GpuProperties) -> dict[str, Callable
         "get_device_properties": properties,
         "get_device_capability": gpu.capability,
         "get_device_name": profile.name,
+        "is_current_stream_capturing": False,
         "is_bf16_supported": gpu.capability >= (8, 0),
         "memory_allocated": 0,
         "memory_reserved": 0,

@@ -1,4 +1,4 @@
-"""Build and load `cuda.cpp`, with which a torch built without CUDA accepts fake tensors on a CUDA device."""
+"""Build and load `cuda.cpp`, with which a torch that finds no GPU accepts fake tensors on a CUDA device."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class NoFakeCuda(Exception):
 
 def cuda_library(cache: Path) -> ctypes.CDLL:
     """Loaded once a process; compiled once for a version of torch, into the folder `cache`."""
-    if torch.version.cuda is not None or torch.version.hip is not None:
-        raise NoFakeCuda("this build of torch has CUDA and finds no device")
+    if torch.version.hip is not None:
+        raise NoFakeCuda("this build of torch is for ROCm and finds no device")
     key = _key()
     if key not in _LOADED:
         _LOADED[key] = _load(cache / "fake_cuda" / f"cuda_{key}.so")

@@ -43,7 +43,7 @@ def test_without_a_compiler_the_exit_code_and_the_advice_say_so(
 def test_another_release_of_torch_is_a_problem_that_names_the_supported_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "__version__", "2.9.1+cpu")
     (finding,) = [finding for finding in examine() if finding.subject == "torch"]
-    assert "autockpt is written for torch <2.14,>=2.13" in finding.problem
+    assert "autockpt is written for torch <2.16,>=2.13" in finding.problem
     assert not finding.fatal
 
 

@@ -124,6 +124,22 @@ def test_a_workspace_is_that_of_the_strides_that_the_generated_code_asserts(monk
     assert seen.workspace == ("aten.convolution_backward.default", nbytes)
 
 
+def test_inputs_that_are_checked_together_get_their_strides_too() -> None:
+    """As torch 2.14 and newer write it. What meta tensors cannot have is left as it is."""
+    source = """
+def call(args):
+    image, label = args
+    args.clear()
+    y = torch.empty(4, 32, 14, 14, device='meta')
+    assert_size_stride_grouped((y, label), ((4, 32, 14, 14), (3,)), ((6272, 1, 448, 32), (100,)), 'input')
+    assert y.stride() == (6272, 1, 448, 32) and label.stride() == (1,)
+    return (y, image, label)
+"""
+    forward = wrapper(source, {"image": 1, "label": 3}, ["y", "image", "label"])
+    backward = wrapper("def call(args):\n    return ()", {"y": 1, "t": 1}, [])
+    assert dry_run(forward, backward, 0, threads=1).forward_bytes == FLOATS * 4 * 32 * 14 * 14
+
+
 def test_on_a_gpu_allocations_are_multiples_of_512_bytes_in_segments_of_2_mebibytes() -> None:
     forward = wrapper(FORWARD, {"x": 10_000}, ["loss", "x", "a"], device="meta")
     backward = wrapper(BACKWARD, {"x": 10_000, "a": 100, "t": 1}, ["g"], device="meta")

@@ -20,8 +20,9 @@ import autockpt
 from autockpt import Backend, BudgetError, OptionError, Plan, PlanError
 from autockpt.cost_models import load_profile
 from autockpt.partition import Partitioner, Request
+from autockpt.partition.partitioner import source_hash
 from autockpt.passes.planners.fixed import FROM_FILE
-from autockpt.passes.problem.plan import Budget, Outcome, Setup
+from autockpt.passes.problem.plan import Budget, InductorRules, Outcome, Setup
 
 
 class Deep(nn.Module):
@@ -192,6 +193,22 @@ def test_what_keys_a_cache_changes_with_the_plan_and_with_nothing_else_of_it(
 
     assert uuid(tight) == uuid(Plan.load(tmp_path / "a.json"))
     assert len({uuid(tight), uuid(generous), uuid(None)}) == 3
+
+
+def test_what_keys_a_cache_changes_with_the_release_of_torch_and_with_its_rules(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def uuid(rules: InductorRules) -> str:
+        source_hash.cache_clear()
+        return Partitioner(Request(Setup(Budget(fraction=0.5), load_profile("cpu"), rules=rules)), "error").key
+
+    older, newer = InductorRules(), InductorRules(gpu_numbers_repeat=True)
+    here = uuid(older)
+    assert here != uuid(newer)
+    monkeypatch.setattr(torch, "__version__", "2.99.0")
+    other = uuid(older)
+    source_hash.cache_clear()
+    assert other != here
 
 
 def test_a_given_plan_over_the_budget_is_refused_with_both(tmp_path: Path, model: nn.Module, x: Tensor) -> None:

@@ -10,8 +10,9 @@ from graphs import UNIT, forecast, joint, problem, schedule, value
 from autockpt.passes.forecast.result import Forecast
 from autockpt.passes.graph.order import traced_order
 from autockpt.passes.graph.value import Kind, Role, Value
-from autockpt.passes.problem.plan import Lowering
+from autockpt.passes.problem.plan import InductorRules, Lowering
 
+OLDEST = InductorRules()
 ADD, MUL, CAT = "aten.add.Tensor", "aten.mul.Tensor", "aten.cat.default"
 
 
@@ -29,7 +30,7 @@ def shifted(name: str, base: str, by: int = 1) -> Value:
     return replace(found, index_map=f"aten.slice 0 {by}")
 
 
-def backward(*values: Value, outputs: Iterable[str]) -> Forecast:
+def backward(*values: Value, outputs: Iterable[str], rules: InductorRules = OLDEST) -> Forecast:
     """The forecast of a step whose backward is these values; `t`, of ten units, is what they start from."""
     start = [
         value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT, nbytes=1),
@@ -37,7 +38,8 @@ def backward(*values: Value, outputs: Iterable[str]) -> Forecast:
         value("t", role=Role.TANGENT, kind=Kind.GRAPH_INPUT, nbytes=UNIT),
     ]
     graph = joint([*start, *values], ["loss"], outputs)
-    return forecast(problem(graph, lowering=Lowering.INDUCTOR), schedule(graph, (), traced_order(graph)))
+    posed = replace(problem(graph, lowering=Lowering.INDUCTOR), rules=rules)
+    return forecast(posed, schedule(graph, (), traced_order(graph)))
 
 
 def kernels(shown: Forecast) -> list[str]:
@@ -52,6 +54,24 @@ def live(shown: Forecast, operation: str) -> int:
 def test_a_pointwise_value_read_element_to_element_stays_unrealized() -> None:
     shown = backward(matmul("m", "t"), loop("p", "m"), loop("q", "p", "m"), matmul("b", "q"), outputs=["b"])
     assert kernels(shown) == ["m", "q", "b"]
+
+
+def test_a_large_value_with_many_readers_is_realized_from_torch_2_14_on() -> None:
+    """A chain of 48 loops over one matmul is an expression of 49; fifty are too large in any release."""
+    length = 48
+    chain = [loop("p0", "m"), *(loop(f"p{n}", f"p{n - 1}") for n in range(1, length))]
+    readers = [matmul(f"b{n}", f"r{n}") for n in range(6)]
+    loops = [loop(f"r{n}", f"p{length - 1}", f"o{n}") for n in range(6)]
+    others = [matmul(f"o{n}", "t") for n in range(6)]
+    values = [matmul("m", "t"), *others, *chain, *loops, *readers]
+    outputs = [reader.name for reader in readers]
+    last = f"p{length - 1}"
+    assert last not in kernels(backward(*values, outputs=outputs))
+    newer = InductorRules(max_operations_if_read_often=48)
+    assert last in kernels(backward(*values, outputs=outputs, rules=newer))
+    # Five readers are not many.
+    fewer = [v for v in values if v.name not in ("r5", "b5", "o5")]
+    assert last not in kernels(backward(*fewer, outputs=outputs[:5], rules=newer))
 
 
 def test_an_element_read_through_two_index_maps_counts_as_two_reads() -> None:

@@ -35,7 +35,7 @@ class Chain(nn.Module):
 def traced() -> tuple[nn.Module, Tensor, fx.GraphModule, int, list[int], JointGraph]:
     model, x = Chain(), torch.randn(3, 6)
     module, outputs, parameters = joint_of(model, x)
-    tidy(module)
+    tidy(module, outputs)
     return model, x, module, outputs, parameters, read_joint(module, outputs, parameters)
 
 

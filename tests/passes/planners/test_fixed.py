@@ -8,12 +8,13 @@ import pytest
 from graphs import UNIT, random_problem, schedule
 from plans import decision, layers, priced, setup
 
+from autockpt.cost_models import load_profile
 from autockpt.passes.graph.joint import JointGraph
 from autockpt.passes.graph.order import traced_order
 from autockpt.passes.graph.value import Trait
 from autockpt.passes.planners.decide import CompiledPeak
 from autockpt.passes.planners.fixed import FROM_FILE, check_fixed, decide_fixed
-from autockpt.passes.problem.plan import Budget, Outcome, Plan
+from autockpt.passes.problem.plan import Budget, InductorRules, Outcome, Plan, Setup
 from autockpt.passes.problem.verify import BrokenPlan
 
 GRAPH = layers(4)
@@ -91,6 +92,17 @@ def effectful() -> JointGraph:
 def test_a_plan_that_breaks_a_promise_is_refused_with_the_promise(graph: JointGraph, plan: Plan, why: str) -> None:
     with pytest.raises(BrokenPlan, match=why):
         decide_fixed(graph, plan, setup(WIDE))
+
+
+def test_a_plan_that_draws_a_mask_again_is_refused_by_a_release_whose_kernels_draw_other_numbers() -> None:
+    graph = layers(4, f1=[Trait.SEEDED])
+    on_gpu = replace(graph, values=tuple(replace(v, device="cuda") for v in graph.values))
+    plan = schedule(on_gpu, {"f2"}, traced_order(on_gpu))
+    newer = Setup(WIDE, load_profile("h100-sxm"), rules=InductorRules(gpu_numbers_repeat=True))
+
+    assert decide_fixed(on_gpu, plan, newer).plan == plan
+    with pytest.raises(BrokenPlan, match="`f1` is must-save but recomputed"):
+        decide_fixed(on_gpu, plan, replace(newer, rules=InductorRules()))
 
 
 def test_without_side_effects_any_order_will_do() -> None:

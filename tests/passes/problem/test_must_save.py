@@ -10,7 +10,7 @@ from graphs import joint, value
 from autockpt.passes.graph.joint import JointGraph
 from autockpt.passes.graph.value import Kind, Role, Trait
 from autockpt.passes.problem.must_save import find_must_save
-from autockpt.passes.problem.plan import Lowering
+from autockpt.passes.problem.plan import InductorRules, Lowering
 
 
 def on(device: str, trait: Trait) -> JointGraph:
@@ -39,6 +39,13 @@ def test_numbers_from_a_saved_seed_may_be_drawn_again_only_by_the_cpu_kernels_of
     assert not find_must_save(on("cpu", Trait.SEEDED), Lowering.INDUCTOR)
     assert "other numbers" in find_must_save(on("cuda", Trait.SEEDED), Lowering.INDUCTOR)["f"]
     assert find_must_save(on("cpu", Trait.SEEDED), Lowering.EAGER)
+
+
+def test_where_every_gpu_kernel_draws_alike_numbers_from_a_saved_seed_may_be_drawn_again() -> None:
+    alike = InductorRules(gpu_numbers_repeat=True)
+    assert not find_must_save(on("cuda", Trait.SEEDED), Lowering.INDUCTOR, inductor=alike)
+    assert find_must_save(on("cuda", Trait.SEEDED), Lowering.EAGER, inductor=alike)
+    assert "draw again" in find_must_save(on("cuda", Trait.RANDOM), Lowering.INDUCTOR, inductor=alike)["f"]
 
 
 def running(operator: str) -> JointGraph:
