@@ -110,16 +110,20 @@ def _allocating_meta(code: ModuleType) -> AbstractContextManager[None]:
     functions: dict[str, Any] = {
         "assert_size_stride": _restride,
         "assert_size_stride_grouped": _restride_all,
+        "assert_tensor_metadata": _restride,
         "assert_alignment": _no_check,
     }
     functions |= {name: empty_strided for name in vars(code) if name.startswith("empty_strided")}
     return wrapper_functions(code, functions)
 
 
-def _restride(tensor: torch.Tensor, size: Sequence[int], stride: Sequence[int], *_: Any) -> None:
+def _restride(tensor: torch.Tensor | None, size: Sequence[int], stride: Sequence[int], *_: Any) -> None:
     """Give a result the strides that the generated code asserts: a convolution of meta tensors returns others than the
-    real one, in as many bytes, and the workspace of the convolution that reads them depends on them."""
-    if tensor.size() != tuple(size) or not tensor.numel():
+    real one, in as many bytes, and the workspace of the convolution that reads them depends on them.
+
+    From torch 2.14 on `assert_tensor_metadata` checks results, and the data type too; an optional result may be None.
+    """
+    if tensor is None or tensor.size() != tuple(size) or not tensor.numel():
         return
     last = tensor.storage_offset() + sum((extent - 1) * step for extent, step in zip(size, stride, strict=True))
     if (last + 1) * tensor.element_size() <= tensor.untyped_storage().nbytes():

@@ -97,17 +97,28 @@ def call(args):
     image, weight, tangent = args
     args.clear()
     y = torch.ops.aten.convolution(image, weight, None, *SETTINGS)
-    assert_size_stride(y, (4, 32, 14, 14), (6272, 1, 448, 32), "torch.ops.aten.convolution.default")
+    CHECK, "torch.ops.aten.convolution.default")
     grads = torch.ops.aten.convolution_backward(y, y, weight, None, *SETTINGS, [True, True, False])
     return (grads[0],)
 """
 
 
-def test_a_workspace_is_that_of_the_strides_that_the_generated_code_asserts(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "check",
+    [
+        pytest.param("assert_size_stride(y, (4, 32, 14, 14), (6272, 1, 448, 32)", id="torch 2.13"),
+        pytest.param(
+            "assert_tensor_metadata(y, (4, 32, 14, 14), (6272, 1, 448, 32), torch.float32", id="torch 2.14 and newer"
+        ),
+    ],
+)
+def test_a_workspace_is_that_of_the_strides_that_the_generated_code_asserts(
+    check: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A convolution of meta tensors returns other strides than the real one, and the next takes a workspace by them."""
     image, weight = torch.randn(4, 32, 14, 14).to(memory_format=torch.channels_last), torch.randn(32, 1, 7, 7)
     forward = wrapper("def call(args):\n    return tuple(args)", {"image": 1, "weight": 1}, ["image", "weight"])
-    backward = wrapper(CONVOLUTIONS, {"image": 1, "weight": 1, "t": 1}, ["g"])
+    backward = wrapper(CONVOLUTIONS.replace("CHECK", check), {"image": 1, "weight": 1, "t": 1}, ["g"])
     forward.examples[:] = backward.examples[:2] = image, weight
     asked: dict[str, tuple[int, ...]] = {}
 

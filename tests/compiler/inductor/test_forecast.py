@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from autockpt.cost_models import load_profile
+from autockpt.inductor import inductor_rules
 from autockpt.inductor.fake.step import from_model
 from autockpt.inductor.fake.trace import trace
 from autockpt.inductor.joint import JointModule
@@ -129,7 +130,7 @@ def test_the_forecast_of_a_random_model_is_the_peak_of_its_dry_run(seed: int) ->
     compiled: list[int] = []
 
     def compare(joint: JointModule) -> None:
-        problem = pose(joint.graph, Setup(Budget(), load_profile("cpu"), margin=0.0))
+        problem = pose(joint.graph, Setup(Budget(), load_profile("cpu"), margin=0.0, rules=inductor_rules()))
         evaluator, read = Evaluator(problem), sorted(joint.graph.backward_reads)
         for saved in (read, dice.sample(read, len(read) // 2), []):
             plan = evaluator.schedule(savable_set(problem, saved))
