@@ -17,6 +17,7 @@ from torch._inductor.compile_fx import compile_fx
 
 from autockpt.cost_models import DeviceProfile, load_profile
 from autockpt.inductor import (
+    CacheEntry,
     CapturedGraph,
     InnerCompile,
     PartitionFn,
@@ -95,6 +96,7 @@ def compile_graph(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Op
             lower,
             captured,
             folder=steps_folder(),
+            graphs=graphs_folder() if options.lower == "inductor" else None,
             on_oom=options.on_oom,
             optimizer=options.optimizer,
         )
@@ -108,26 +110,44 @@ def steps_folder() -> Path:
     return cache_folder() / "steps"
 
 
-def _lower(options: Options, gm: fx.GraphModule, example_inputs: Sequence[Any], partition: Any, key: str) -> Compiled:
-    """Compile a graph of Dynamo with this partitioner."""
+def graphs_folder() -> Path:
+    """Where the plans of single graphs are stored beside AOTAutograd's cache, for later processes."""
+    return cache_folder() / "graphs"
+
+
+def _lower(
+    options: Options,
+    gm: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    partition: Any,
+    key: str,
+    entry: CacheEntry | None = None,
+) -> Compiled:
+    """Compile a graph of Dynamo with this partitioner, or find it in AOTAutograd's cache under this entry."""
     inner = InnerCompile(frozenset(options.inductor_patches()))
-    partition_fn = PartitionFn(partition, key, gm, len(example_inputs), inner)
+    partition_fn = PartitionFn(partition, key, gm, len(example_inputs), inner, entry)
     if options.lower == "eager":
         compiled = _lower_eager(gm, example_inputs, partition_fn)
     else:
         patches = {**precision_patches(gm), **options.inductor_patches(), "custom_partitioner_fn": partition_fn}
-        compiled = _lower_inductor(gm, example_inputs, inner, patches)
+        compiled = _lower_inductor(gm, example_inputs, inner, patches, entry)
     # Dynamo switches itself off around what a backend returns. Once more around each variant would cost time.
     return innermost_fn(compiled)
 
 
 def _lower_inductor(
-    gm: fx.GraphModule, example_inputs: Sequence[Any], inner: InnerCompile, patches: dict[str, Any]
+    gm: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    inner: InnerCompile,
+    patches: dict[str, Any],
+    entry: CacheEntry | None,
 ) -> Compiled:
-    # AOTAutograd's own cache would skip the partitioner, and with it the decision that users read. Planning takes a
-    # fraction of a second; the kernels still come from Inductor's cache.
-    with functorch_config.patch(enable_autograd_cache=False):
-        return cast(Compiled, compile_fx(gm, list(example_inputs), inner_compile=inner, config_patches=patches))
+    # A hit in AOTAutograd's cache skips the partitioner. So it is used only where the plan is stored as well.
+    with functorch_config.patch(enable_autograd_cache=entry is not None):
+        compiled = cast(Compiled, compile_fx(gm, list(example_inputs), inner_compile=inner, config_patches=patches))
+    if entry is not None:
+        entry.is_found = not inner.has_begun
+    return compiled
 
 
 def _request(device: torch.device, options: Options) -> Request:

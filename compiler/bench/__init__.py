@@ -31,6 +31,7 @@ from autockpt.bench.planner.gaps import (
 from autockpt.bench.planner.instance_file import load_instance
 from autockpt.bench.planner.instances import bench_instance, instance_notes, instance_table, parse_budgets
 from autockpt.bench.planner.scale import SIZES, bench_scale, scale_table
+from autockpt.bench.start import Start, Starts, bench_start, start_table
 
 __all__ = [
     "DEPTHS",
@@ -40,6 +41,8 @@ __all__ = [
     "LedgerTime",
     "MeasuredFrontier",
     "Overhead",
+    "Start",
+    "Starts",
     "ablation_table",
     "baseline_table",
     "bench_ablation",
@@ -52,6 +55,7 @@ __all__ = [
     "bench_ledger",
     "bench_overhead",
     "bench_scale",
+    "bench_start",
     "budget_table",
     "depth_table",
     "exponent",
@@ -72,4 +76,5 @@ __all__ = [
     "overhead_table",
     "parse_budgets",
     "scale_table",
+    "start_table",
 ]

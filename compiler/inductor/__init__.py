@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from autockpt.inductor.aot import Modules, trace_artifact
-    from autockpt.inductor.capture import PartitionFn, capture_joints, interpret
+    from autockpt.inductor.capture import CacheEntry, PartitionFn, capture_joints, interpret
     from autockpt.inductor.codegen import why_no_dry_run
     from autockpt.inductor.dry_run import DryRun
     from autockpt.inductor.fake.cuda import TracedDevice, fake_cuda_device
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from autockpt.inductor.scheduler import InnerCompile, plain_inductor, precision_patches
     from autockpt.inductor.torch_api import (
         AutockptError,
+        CacheCounts,
+        cache_counts,
+        caches_autograd,
         current_compilation,
         inductor_modes,
         inductor_options,
@@ -46,6 +49,8 @@ __all__ = [
     "NOT_COMPILED",
     "PARAMETERS",
     "AutockptError",
+    "CacheCounts",
+    "CacheEntry",
     "CapturedGraph",
     "DryRun",
     "Factory",
@@ -65,6 +70,8 @@ __all__ = [
     "TracedDevice",
     "TracedStep",
     "backward_keeps_graph",
+    "cache_counts",
+    "caches_autograd",
     "capture_joints",
     "current_compilation",
     "fake_cuda_device",
@@ -93,7 +100,7 @@ __all__ = [
 
 _NAMES = {
     "aot": "Modules trace_artifact",
-    "capture": "PartitionFn capture_joints interpret",
+    "capture": "CacheEntry PartitionFn capture_joints interpret",
     "codegen": "why_no_dry_run",
     "dry_run": "DryRun",
     "fake.cuda": "TracedDevice fake_cuda_device",
@@ -110,8 +117,8 @@ _NAMES = {
     "runtime.captured": "CapturedGraph NotCompiledAgain",
     "scheduler": "InnerCompile plain_inductor precision_patches",
     "torch_api": (
-        "AutockptError current_compilation inductor_modes inductor_options mark_dynamic recompile_limit reset_dynamo "
-        "torch_budget"
+        "AutockptError CacheCounts cache_counts caches_autograd current_compilation inductor_modes "
+        "inductor_options mark_dynamic recompile_limit reset_dynamo torch_budget"
     ),
 }
 """By module. No module is named like one of these: importing it would hide the name."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
@@ -21,10 +23,28 @@ Visit = Callable[[JointModule], None]
 _UNLIMITED = 10**6
 
 
+@dataclass
+class CacheEntry:
+    """An entry of AOTAutograd's cache: its name, which is part of the key, and whether it was found.
+
+    A hit skips the partitioner, so an entry must not be found by a compilation that might plan otherwise: its name is
+    random, and whoever stored the plan stored the name beside it.
+    """
+
+    name: str
+    is_found: bool = False
+
+    @staticmethod
+    def new() -> CacheEntry:
+        return CacheEntry(secrets.token_hex(16))
+
+
 class PartitionFn(CustomPartitionerFn):
     """Calls `partition` with each joint graph.
 
-    `key` stands for everything that a partition depends on: Inductor's FX-graph cache hashes it instead of this object.
+    `key` stands for everything that a partition depends on but the budget: Inductor's FX-graph cache hashes it instead
+    of this object. It hashes the partitioned modules, too, and AOTAutograd's cache, which is looked up before there are
+    any, does not: its keys contain the name of the entry.
     """
 
     def __init__(
@@ -34,8 +54,9 @@ class PartitionFn(CustomPartitionerFn):
         traced: fx.GraphModule,
         inputs: int,
         inner: InnerCompile | None = None,
+        entry: CacheEntry | None = None,
     ) -> None:
-        self._partition, self._key = partition, key
+        self._partition, self._key, self._entry = partition, key, entry
         self._traced, self._inputs = traced, inputs
         self._inner = inner or InnerCompile(frozenset())
 
@@ -43,14 +64,17 @@ class PartitionFn(CustomPartitionerFn):
         if not joint_inputs:
             # The body of a higher-order operator comes without inputs; the budget is that of the graph around it.
             return torch_partition(gm, joint_inputs, **arguments)
+        self._inner.has_begun = True
         return self._partition(JointModule(gm, arguments, self._traced, self._inputs, self._inner))
 
     def uuid(self) -> str | None:
-        return self._key
+        if self._entry is None or self._inner.has_begun:
+            return self._key
+        return f"{self._key} {self._entry.name}"
 
     def __getstate__(self) -> dict[str, Any]:
         """What Inductor pickles to hash this object: graphs and folders are new in every process."""
-        return {"key": self._key}
+        return {"key": self.uuid()}
 
     def __deepcopy__(self, _: Any) -> PartitionFn:
         return self

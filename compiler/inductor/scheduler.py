@@ -61,8 +61,11 @@ class InnerCompile:
     def __init__(self, overridden: frozenset[str]) -> None:
         """`overridden`: names of Inductor options that the user set, and that are left as they are."""
         self._patches = {name: value for name, value in _PATCHES.items() if name not in overridden}
+        self.has_begun = False
+        """Whether the graph was partitioned, or a module compiled: AOTAutograd's cache had nothing for it."""
 
     def __call__(self, module: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
+        self.has_begun = True
         report(f"compiling the {'backward' if kwargs.get('is_backward') else 'forward'}")
         if _FACTS not in module.meta:
             return compile_fx_inner(module, *args, **kwargs)

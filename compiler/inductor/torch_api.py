@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch._dynamo
 import torch._functorch.config as functorch_config
 import torch._inductor
 from torch._dynamo.exc import ShortenTraceback
+from torch._dynamo.utils import counters
 from torch._guards import CompileContext
 
 
@@ -45,6 +47,12 @@ def current_compilation() -> tuple[int, int] | None:
     return current.frame_id, current.frame_compile_id
 
 
+def caches_autograd() -> bool:
+    """Whether AOTAutograd's cache is on (`enable_autograd_cache`), and Inductor's, on which it rests."""
+    on = functorch_config.enable_autograd_cache and torch._inductor.config.fx_graph_cache
+    return bool(on and not functorch_config.bundled_autograd_cache)
+
+
 def recompile_limit() -> int:
     """How often Dynamo compiles one function; beyond that it runs uncompiled."""
     return int(torch._dynamo.config.recompile_limit)
@@ -63,6 +71,22 @@ def inductor_options() -> list[str]:
 def inductor_modes() -> dict[str, Any]:
     """Names that `torch.compile(..., mode=...)` accepts, each with the options that it sets."""
     return torch._inductor.list_mode_options()
+
+
+@dataclass(frozen=True)
+class CacheCounts:
+    """Of this process."""
+
+    autograd_hits: int
+    """Graphs that were found in AOTAutograd's cache."""
+    code_hits: int
+    """Modules that were found in Inductor's FX-graph cache."""
+    code_misses: int
+
+
+def cache_counts() -> CacheCounts:
+    autograd, inductor = counters["aot_autograd"], counters["inductor"]
+    return CacheCounts(autograd["autograd_cache_hit"], inductor["fxgraph_cache_hit"], inductor["fxgraph_cache_miss"])
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from autockpt.machine.cache import CACHE_VARIABLE, TimingCache, cache_folder
 from autockpt.machine.environment import Finding, examine
 from autockpt.machine.graph_timings import GraphTimings, time_graph
-from autockpt.machine.hardware import default_device, device_available, hardware_name
+from autockpt.machine.hardware import default_device, device_available, hardware_name, timing_conditions
 from autockpt.machine.live_bytes import LiveBytes, live_bytes
 from autockpt.machine.memory import free_bytes, library_bytes, total_bytes
 from autockpt.machine.profiles import (
@@ -40,6 +40,7 @@ __all__ = [
     "storage_of",
     "storages_of",
     "time_graph",
+    "timing_conditions",
     "total_bytes",
     "with_tf32",
 ]

@@ -1,5 +1,6 @@
 """Decisions of this process: one entry for each graph that was compiled, newest last.
 
+A plan that an earlier process stored has its figures at once; its graph is traced again when something asks for it.
 An entry holds its joint graph and its frontier only as long as the compiled function lives. Afterwards figures remain,
 and whatever needs the graph raises; so a process that compiles for ever does not grow.
 """
@@ -10,7 +11,7 @@ import json
 import logging
 import weakref
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 from typing import Any
 
@@ -19,6 +20,7 @@ from autockpt.inductor import DryRun, trace_artifact
 from autockpt.machine import GraphTimings
 from autockpt.partition.breakdown import breakdown
 from autockpt.partition.choice import Choice
+from autockpt.partition.figures import Figures
 from autockpt.partition.held import Held, find_held, named_held
 from autockpt.partition.messages import (
     decision_json,
@@ -34,6 +36,7 @@ from autockpt.passes.sizes import SizeRange
 from autockpt.plans import PlanFile
 
 log = logging.getLogger("autockpt")
+Rebuild = Callable[[], Choice]
 MOST_ENTRIES = 1000
 """Entries that `decisions()` holds; the oldest are dropped."""
 
@@ -41,33 +44,49 @@ MOST_ENTRIES = 1000
 class GraphDecision:
     """One compiled graph, its plan and what the forecast says of it."""
 
-    def __init__(self, name: str, choice: Choice) -> None:
-        decision = choice.decision
+    def __init__(self, name: str, figures: Figures, choice: Choice | None, rebuild: Rebuild | None = None) -> None:
+        """Without a choice the plan is an earlier process's; `rebuild` then makes it again when it is first read."""
         self.name = name
-        self.outcome: Outcome = decision.outcome
-        self.budget_bytes = decision.budget_bytes
-        self.peak_bytes = decision.candidate.peak_bytes
+        self.outcome: Outcome = figures.verdict
+        self.budget_bytes = figures.budget_bytes
+        self.peak_bytes = figures.peak_bytes
         """Of the forecast, parameters and inputs included."""
-        self.compiled_bytes = decision.compiled_bytes
+        self.compiled_bytes = figures.compiled_bytes
         """Of the generated code, parameters and inputs included; None where it was not run dry."""
-        self.step_seconds = decision.candidate.seconds
-        self.recompute_seconds = decision.candidate.recompute_seconds
-        self.planning_seconds = decision.planning_seconds
-        self.graph_plan: Plan = decision.plan
-        self.method = decision.candidate.method
+        self.graph_input_bytes = figures.graph_input_bytes
+        self.step_seconds = figures.step_seconds
+        self.recompute_seconds = figures.recompute_seconds
+        self.planning_seconds = figures.planning_seconds if choice is not None else 0.0
+        """In this process: 0.0 where an earlier one stored the plan."""
+        self.graph_plan: Plan = figures.plan
+        self.method = figures.method
         self.measured_bytes: int | None = None
         """The peak of a real step, parameters and inputs included, where somebody measured one."""
-        self.dry_run: DryRun | None = choice.dry_run
-        self.dry_run_failure = choice.failure
-        self.dry_run_count = len(choice.dry_runs)
-        self.sizes: SizeRange | None = choice.sizes
+        self.dry_run_failure = choice.failure if choice is not None else ""
+        self.dry_run_count = len(choice.dry_runs) if choice is not None else 0
+        self.sizes: SizeRange | None = choice.sizes if choice is not None else None
         """The dynamic sizes for which this plan holds; None where all are static."""
-        self.rejected_seconds = choice.rejected_seconds
+        self.rejected_seconds = choice.rejected_seconds if choice is not None else 0.0
         """Spent on dry runs of partitions that were not taken."""
-        self._choice: Choice | None = choice
+        self.figures = figures
+        self._dry_run = choice.dry_run if choice is not None else None
+        self._choice, self._rebuild = choice, rebuild
+
+    @property
+    def is_stored(self) -> bool:
+        """An earlier process planned and compiled it."""
+        return self._choice is None and self._rebuild is not None
+
+    @property
+    def dry_run(self) -> DryRun | None:
+        """Of the generated code; None where there was none."""
+        return self.choice.dry_run if self.is_stored else self._dry_run
 
     @property
     def choice(self) -> Choice:
+        if self.is_stored:
+            assert self._rebuild is not None
+            self._choice = self._rebuild()
         if self._choice is None:
             raise AutockptError(f"{self.name} is no longer compiled: its joint graph and its plans were freed")
         return self._choice
@@ -128,9 +147,11 @@ class GraphDecision:
 
     def free(self) -> None:
         """Drop the joint graph and its plans; figures remain."""
-        self._choice = None
+        self._choice = self._rebuild = None
 
     def __str__(self) -> str:
+        if self.is_stored:
+            return self.figures.line(self.name)
         if self._choice is None:
             return f"{self.name}: {self.outcome.name.lower()}, no longer compiled"
         holds = f", holds for {self.sizes}" if self.sizes is not None else ""
@@ -151,12 +172,20 @@ def decisions() -> tuple[GraphDecision, ...]:
 
 def record(choice: Choice) -> GraphDecision:
     """Store, log and trace a decision."""
-    made = GraphDecision(f"graph {next(_NUMBERS)}", choice)
+    made = GraphDecision(f"graph {next(_NUMBERS)}", Figures.of(choice), choice)
     _DECISIONS.append(made)
     log.info("%s", made)
     if log.isEnabledFor(logging.DEBUG):
         log.debug("%s\n%s\n%s", made.name, made.breakdown(), tensor_table(made.decision))
     trace_artifact(f"autockpt_{made.name.replace(' ', '_')}", lambda: json.dumps(made.to_json(), indent=1))
+    return made
+
+
+def record_stored(figures: Figures, rebuild: Rebuild) -> GraphDecision:
+    """Store and log a decision of an earlier process, whose compiled code was found in torch's caches."""
+    made = GraphDecision(f"graph {next(_NUMBERS)}", figures, None, rebuild)
+    _DECISIONS.append(made)
+    log.info("%s", made)
     return made
 
 

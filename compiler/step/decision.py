@@ -105,7 +105,7 @@ class StepDecision:
         """
         made = variant.made
         peak_bytes = max(entry_bytes + variant.option.pass_bytes, eager_bytes)
-        inputs = made.decision.problem.graph.graph_input_bytes
+        inputs = made.graph_input_bytes
         return StepDecision(
             device=str(device),
             outcome=made.outcome,

@@ -10,13 +10,14 @@ from typing import Any
 
 import torch
 
-from autockpt.inductor import CapturedGraph, JointModule
+from autockpt.inductor import CacheEntry, CapturedGraph, JointModule
 from autockpt.partition import Choice, Partitioner, Request, Select, choose, choose_by_size
 from autockpt.passes.problem import Outcome
 from autockpt.step.calls.ledger import Ledger
 from autockpt.step.graph import Lower, StepGraph
 from autockpt.step.situation import situation
-from autockpt.step.variant import Compiled
+from autockpt.step.stored.warm import WarmStart
+from autockpt.step.variant import Compiled, Variant
 
 
 def compile_alone(
@@ -35,12 +36,14 @@ def compile_in_step(
     lower: Lower,
     captured: CapturedGraph | None,
     folder: Path,
+    graphs: Path | None,
     on_oom: str,
     optimizer: str | None,
 ) -> tuple[Compiled, Partitioner]:
     """The function that Dynamo is to call for this graph, and the partitioner that has its decisions.
 
-    Without a captured graph it is planned as the whole step, and never again. Planned steps are stored in `folder`.
+    Without a captured graph it is planned as the whole step, and never again. Planned steps are stored in `folder`,
+    plans of single graphs in `graphs`, where they are.
     """
     around = situation(device, inputs, captured, optimizer)
     with around.ledger.recorder.paused():
@@ -57,11 +60,16 @@ def compile_in_step(
         else:
             partitioner = Partitioner(request, on_infeasible, select=lean, outside_bytes=around.outside_bytes)
         partitioner = replace(partitioner, select=_stored_or(partitioner.select, graph, around.ledger))
-        compiled, _ = _lowered(gm, inputs, partitioner, lower)
-        if not partitioner.recorded:
+        warm = WarmStart.of(graph, partitioner, around.ledger, around.loss_bytes, graphs)
+        compiled, _ = _lowered(gm, inputs, partitioner, lower, warm.entry if warm is not None else None)
+        if warm is not None:
+            first = warm.finish(compiled)
+        else:
+            first = Variant.of(compiled, partitioner.recorded[0]) if partitioner.recorded else None
+        if first is None:
             # It has no backward, or could not be planned; what it holds is live outside of the others.
             return compiled, partitioner
-        graph.add_first(compiled, partitioner.recorded[0])
+        graph.add_first(first)
         graph.first_is_safe &= not graph.holds_step
         return _dispatcher(graph, around.ledger), partitioner
 
@@ -92,14 +100,16 @@ def _stored_or(select: Select, graph: StepGraph, ledger: Ledger) -> Select:
         if choice.decision.outcome is Outcome.OVER_BUDGET:
             ledger.stored.refuse(graph)
             return select(joint, request)
-        graph.first_is_safe = False
+        graph.first_is_safe, graph.from_step = False, True
         return choice
 
     return stored
 
 
-def _lowered(gm: Any, inputs: Sequence[Any], partitioner: Partitioner, lower: Lower) -> tuple[Compiled, Partitioner]:
-    compiled = lower(gm, inputs, partitioner, partitioner.key)
+def _lowered(
+    gm: Any, inputs: Sequence[Any], partitioner: Partitioner, lower: Lower, entry: CacheEntry | None = None
+) -> tuple[Compiled, Partitioner]:
+    compiled = lower(gm, inputs, partitioner, partitioner.key, entry)
     partitioner.guard()
     return compiled, partitioner
 

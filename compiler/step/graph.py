@@ -7,19 +7,31 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from autockpt.inductor import CapturedGraph, JointModule, Modules, NotCompiledAgain
-from autockpt.partition import Choice, FixedPlan, GraphDecision, Partitioner, Request, choose
+from autockpt.inductor import CacheEntry, CapturedGraph, JointModule, Modules, NotCompiledAgain
+from autockpt.partition import Choice, FixedPlan, Partitioner, Request, choose
 from autockpt.passes.forecast import TORCH_PARTITION
-from autockpt.passes.planners import Decision
 from autockpt.passes.problem import Budget
 from autockpt.passes.step import PlanOption, PlanTable
 from autockpt.step.tables import corrected_table, table_of
 from autockpt.step.variant import Compiled, Variant, chosen_option, compiled_option
 
-Lower = Callable[[Any, Sequence[Any], Callable[[JointModule], Modules], str], Compiled]
-"""Compiles a graph of Dynamo, given its inputs, a partitioner and the partitioner's key."""
+
+class Lower(Protocol):
+    """Compiles a graph of Dynamo, given its inputs, a partitioner, the partitioner's key, and an entry of AOTAutograd's
+    cache where that may be used."""
+
+    def __call__(
+        self,
+        gm: Any,
+        example_inputs: Sequence[Any],
+        partition: Callable[[JointModule], Modules],
+        key: str,
+        entry: CacheEntry | None = None,
+    ) -> Compiled: ...
+
+
 _NUMBERS = count(1)
 _WHATEVER_IT_NEEDS = Budget(fraction=1.0)
 
@@ -49,6 +61,8 @@ class StepGraph:
     """Where planned steps are stored."""
     key: str | None = None
     """By which it is stored; None where it cannot be."""
+    from_step: bool = False
+    """Whether its first plan is that of a stored step."""
     first_is_safe: bool = True
     """Whether its first variant may run in a step that is not planned, beside other calls."""
     number: int = field(default_factory=graph_number)
@@ -65,10 +79,6 @@ class StepGraph:
     @property
     def first(self) -> Variant:
         return self.variants[0]
-
-    @property
-    def decision(self) -> Decision:
-        return self.first.made.decision
 
     @property
     def fraction(self) -> float | None:
@@ -177,9 +187,9 @@ class StepGraph:
         self.variants.insert(0, variant)
         self.free_unused([variant])
 
-    def add_first(self, compiled: Compiled, made: GraphDecision) -> None:
+    def add_first(self, variant: Variant) -> None:
         """What Dynamo had compiled."""
-        self.variants.insert(0, Variant.of(compiled, made))
+        self.variants.insert(0, variant)
 
     def unlimited(self, request: Request) -> Request:
         return replace(request, setup=replace(request.setup, budget=_WHATEVER_IT_NEEDS))

@@ -82,7 +82,7 @@ class Replanner:
 
     def alone(self, graph: StepGraph, entry_bytes: int, alike: Sequence[Observed]) -> None:
         """A graph that is the whole step, with less of the budget left for it than when it was compiled."""
-        inputs = graph.decision.problem.graph.graph_input_bytes
+        inputs = graph.first.made.graph_input_bytes
         entry_bytes += self._optimizer_growth
         assert graph.budget_bytes is not None
         outside_bytes = entry_bytes - inputs + max((one.eager_bytes for one in alike), default=0)

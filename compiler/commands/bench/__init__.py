@@ -1,4 +1,4 @@
-"""`autockpt bench budgets | frontier | fuzz | ledger | overhead | plan | step`: what is measured. A module for each."""
+"""`autockpt bench budgets | frontier | fuzz | ledger | overhead | plan | start | step`: a module for each."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ _BENCHES = {
     "ledger": "What the ledger of calls in flight takes of each call.",
     "overhead": "The recomputation time that the cost model predicts beside what real steps take.",
     "plan": "The planner alone: planning time, optimality gaps, ablation, published instances; runs no model.",
+    "start": "Seconds to the end of the first step in a fresh process, cold and warm, beside plain Inductor.",
     "step": "Training loops side by side at one budget: minimum peaks, peaks, and step times in interleaved rounds.",
 }
 

@@ -65,6 +65,18 @@ class CapturedGraph:
         return any(isinstance(size, torch.SymInt) for value in self.inputs for size in _sizes(value))
 
     @property
+    def needs_gradient(self) -> bool:
+        return torch.is_grad_enabled() and any(output.requires_grad for output in self._outputs)
+
+    @property
+    def description(self) -> str:
+        """Equal for equal graphs, also in another process: code, inputs, tags of users, autocast."""
+        modules = [module for _, module in self.module.named_modules() if isinstance(module, fx.GraphModule)]
+        tags = [(n.name, str(n.meta["recompute"])) for m in modules for n in m.graph.nodes if "recompute" in n.meta]
+        inputs = [_described(value) for value in self.inputs]
+        return "\n".join([*(module.code for module in modules), *inputs, str(tags), str(self.autocast)])
+
+    @property
     def returns_loss(self) -> bool:
         """Whether an output is a single number with a gradient."""
         return any(output.requires_grad and output.dim() == 0 for output in self._outputs)
@@ -107,6 +119,12 @@ class CapturedGraph:
 
 def _hint(number: Any) -> int:
     return int(number.node.hint or 0) if isinstance(number, torch.SymInt) else int(number)
+
+
+def _described(value: Any) -> str:
+    if not isinstance(value, torch.Tensor):
+        return str(value)
+    return f"{tuple(value.size())} {value.stride()} {value.dtype} {value.device} {value.requires_grad}"
 
 
 def _sizes(value: Any) -> Sequence[Any]:

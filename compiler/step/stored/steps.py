@@ -58,7 +58,22 @@ class StoredSteps:
         if graph.folder is None or graph.captured.is_dynamic:
             return None
         self._ledger.planner.purge()
-        graph.key = self._key(graph, joint)
+        return self.enter(graph, self._key(graph, joint))
+
+    def peek(self, graph: StepGraph, key: str) -> FixedPlan | None:
+        """What `enter` would return; nothing changes."""
+        loaded = self._expected.get(key)
+        step = loaded.step if loaded is not None else self._read(graph, key)
+        return fixed_plan(step.graphs[step.keys.index(key)].plans[0]) if step is not None else None
+
+    def is_taken(self, key: str) -> bool:
+        """Whether a graph that is compiled now has this key."""
+        self._ledger.planner.purge()
+        return key in self._keys.values()
+
+    def enter(self, graph: StepGraph, key: str) -> FixedPlan | None:
+        """As `find`, for a graph whose key is known."""
+        graph.key = key
         loaded = self._expected.get(graph.key) or self._load(graph)
         if loaded is None:
             self._keys[graph.number] = graph.key
@@ -82,10 +97,9 @@ class StoredSteps:
         return key
 
     def _load(self, graph: StepGraph) -> _Loaded | None:
-        assert graph.folder is not None
         assert graph.key is not None
-        step = read_step(graph.folder, graph.key)
-        if step is None or (graph.budget_bytes is not None and step.peak_bytes > graph.budget_bytes):
+        step = self._read(graph, graph.key)
+        if step is None:
             return None
         loaded = _Loaded(step, [graph_number() for _ in step.graphs])
         self._expected |= dict.fromkeys(step.keys, loaded)
@@ -95,6 +109,13 @@ class StoredSteps:
             if phase.limit_bytes is not None:
                 self._ledger.planner.replanner.limit(signature[0], phase.limit_bytes)
         return loaded
+
+    def _read(self, graph: StepGraph, key: str) -> StoredStep | None:
+        """The stored step of a graph with this key, where it fits the budget."""
+        assert graph.folder is not None
+        step = read_step(graph.folder, key)
+        fits = step is not None and (graph.budget_bytes is None or step.peak_bytes <= graph.budget_bytes)
+        return step if fits else None
 
     def refuse(self, graph: StepGraph, error: Exception | None = None) -> None:
         """The plan cannot be used: forget the whole step; its graphs are planned as they come."""
