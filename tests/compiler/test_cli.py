@@ -95,6 +95,7 @@ def test_a_shell_completes_commands_options_and_factories(
         "ledger",
         "overhead",
         "plan",
+        "start",
         "step",
     ]
     assert completions("autockpt analyze --max", monkeypatch, capfd) == ["--max-batch"]
