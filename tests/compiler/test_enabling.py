@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from autockpt.errors import OptionError
 
 WRAPPER = torch._TorchCompileInductorWrapper
 ORIGINAL = WRAPPER.__call__
+ROUTINES = (FunctionType, classmethod, staticmethod, property)
 
 
 @pytest.fixture(autouse=True)
@@ -171,3 +173,38 @@ def test_options_of_the_environment_count_when_enabled_by_it(monkeypatch: pytest
     enabling.autoload()
 
     assert planned(train(torch.compile(net()))) == 1
+
+
+def callables_of_torch() -> dict[tuple[str, str], object]:
+    """Every function, method and class of the modules of torch that are loaded, by module or class and name."""
+    found: dict[tuple[str, str], object] = {}
+    for module in [value for name, value in list(sys.modules.items()) if name.partition(".")[0] == "torch"]:
+        if not isinstance(module, ModuleType):
+            continue
+        for name, value in list(vars(module).items()):
+            if not callable(value):
+                continue
+            found[module.__name__, name] = value
+            if isinstance(value, type) and value.__module__ == module.__name__:
+                members = {key: member for key, member in vars(value).items() if key not in ("__doc__", "__dict__")}
+                routines = {key: member for key, member in members.items() if isinstance(member, ROUTINES)}
+                found.update({(f"{module.__name__}.{name}", key): member for key, member in routines.items()})
+    return found
+
+
+def replaced(before: dict[tuple[str, str], object]) -> set[tuple[str, str]]:
+    now = callables_of_torch()
+    return {where for where, value in before.items() if now.get(where) is not value}
+
+
+def test_after_a_planned_step_every_function_and_class_of_torch_is_the_object_it_was() -> None:
+    """Not only the call that `enable` replaces: nothing that planning, lowering or the ledger touch stays replaced."""
+    with autockpt.enable(memory_budget=0.0, lower="eager", scope="step"):
+        train(torch.compile(net()))()  # Modules that are loaded late, and what they set up once.
+    before = callables_of_torch()
+    autockpt.enable(memory_budget=0.0, lower="eager", scope="step")
+    assert planned(train(torch.compile(net()))) == 1
+    assert replaced(before) == {("torch._TorchCompileInductorWrapper", "__call__")}
+    autockpt.disable()
+
+    assert replaced(before) == set()
