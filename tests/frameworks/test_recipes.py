@@ -18,6 +18,7 @@ import pytest
 
 FOLDER = Path(__file__).parents[2] / "examples" / "frameworks"
 LIBRARIES = {
+    "hf_trainer": ("transformers",),
     "lightning_module": ("lightning",),
     "per_layer": (),
 }
