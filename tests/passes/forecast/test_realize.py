@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from graphs import UNIT, forecast, joint, problem, schedule, value
 
+from autockpt.cost_models import TensorSpec
 from autockpt.passes.forecast.result import Forecast
 from autockpt.passes.graph.order import traced_order
 from autockpt.passes.graph.value import Kind, Role, Value
@@ -133,3 +134,14 @@ def test_a_value_whose_only_user_is_a_view_is_realized_where_the_view_is() -> No
     assert early.index("p") < early.index("o")
     assert "p" not in late[: late.index("o")]
     assert "p" in late
+
+
+def test_gathered_values_are_copied_for_a_convolutions_backward_where_that_sets_no_layout() -> None:
+    """`g`, taken by index from an activation, is an image that the backward of a convolution reads."""
+    image = TensorSpec((1, 10, 10, 10), "float32", 1)
+    gathered = replace(loop("g", "m", operator="aten.index.Tensor"), spec=image)
+    gradient = value("c", "t", "g", role=Role.BACKWARD, operator="aten.convolution_backward.default")
+    values = [matmul("m", "t"), gathered, gradient]
+    assert kernels(backward(*values, outputs=["c"])) == ["m", "g", "c", "c"]
+    newer = InductorRules(backward_sets_layout=True)
+    assert kernels(backward(*values, outputs=["c"], rules=newer)) == ["m", "g", "c"]
