@@ -83,10 +83,10 @@ def compile_graph(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Op
     device = _device_of(example_inputs)
     request, lower = _request(device, options), partial(_lower, options)
     if options.scope == "graph":
-        compiled, partitioner = compile_alone(gm, example_inputs, request, options.on_infeasible, lower)
+        compiled, partitioner = compile_alone(gm, example_inputs, request, options.on_infeasible, lower, options.sync)
     else:
         # A plan or a planner that the user chose is for this graph, whatever the rest of the step is.
-        captured = CapturedGraph.of(gm) if options.plan is None and options.planner == "auto" else None
+        captured = CapturedGraph.of(gm, example_inputs) if options.plan is None and options.planner == "auto" else None
         compiled, partitioner = compile_in_step(
             gm,
             example_inputs,
@@ -99,6 +99,7 @@ def compile_graph(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Op
             graphs=graphs_folder() if options.lower == "inductor" else None,
             on_oom=options.on_oom,
             optimizer=options.optimizer,
+            sync=options.sync,
         )
     # Dynamo unwraps what a backend returns and holds the innermost function.
     free_with(innermost_fn(compiled), partitioner.recorded)

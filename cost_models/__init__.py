@@ -13,7 +13,7 @@ from autockpt.cost_models.memory import workspace_bytes
 from autockpt.cost_models.profiles import ProfileError, load_profile, shipped_profiles
 from autockpt.cost_models.quoting import shown
 from autockpt.cost_models.roofline import seconds_of
-from autockpt.cost_models.work import TensorSpec, Work
+from autockpt.cost_models.work import RankGroup, TensorSpec, Transfer, Work
 
 if TYPE_CHECKING:
     from autockpt.cost_models.calibration import Calibration, calibrate
@@ -22,7 +22,9 @@ __all__ = [
     "Calibration",
     "DeviceProfile",
     "ProfileError",
+    "RankGroup",
     "TensorSpec",
+    "Transfer",
     "Work",
     "calibrate",
     "evaluate",

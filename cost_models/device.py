@@ -53,6 +53,18 @@ Estimated from the lengths of the polynomials that vector math libraries evaluat
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """Between the devices of a job, of one kind: inside a node, or between nodes."""
+
+    ranks: Bytes
+    """So many ranks, numbered one after the other, share it: a node; 0: all of the job."""
+    bytes_per_second: Positive
+    """That a device sends, in one direction, as collectives reach it."""
+    latency_seconds: NotNegative
+    """Of one step of a collective."""
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceProfile:
     name: str
     source: str
@@ -85,6 +97,8 @@ class DeviceProfile:
     """Allocations larger than this are mapped anew, so that their first write faults every page; 0: never."""
     fresh_bytes_per_second: NotNegative = 0.0
     """Rate of these page faults, whose time is added to that of the write."""
+    links: tuple[Link, ...] = ()
+    """From the fastest to the slowest; empty: collectives go over the link to the host."""
     calibration: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """How the figures were fitted, and the errors of the fit."""
 

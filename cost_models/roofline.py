@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from autockpt.cost_models.device import DeviceProfile
+from autockpt.cost_models.links import transfer_seconds
 from autockpt.cost_models.work import Work
 
 
 def seconds_of(work: Work, device: DeviceProfile) -> float:
     """Seconds of one operation that runs as a kernel of its own."""
+    if work.transfer is not None:
+        return transfer_seconds(work.transfer, device)
     return max(arithmetic_seconds(work, device), traffic_seconds(work.bytes_moved, device)) + device.launch_seconds
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,25 @@ class TensorSpec:
         return self.numel * self.itemsize
 
 
+class RankGroup(NamedTuple):
+    """Ranks that communicate: how many, and the lowest and highest number among them."""
+
+    size: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """What a collective moves between ranks."""
+
+    kind: str
+    """`all_gather`, `all_reduce`, `reduce_scatter`, `all_to_all`, `broadcast`, or `wait`."""
+    nbytes: float
+    """Of the whole tensor: what is gathered, before it is scattered."""
+    group: RankGroup
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """Arithmetic and traffic of one operation: sympy expressions where sizes are, until `evaluate` makes numbers."""
@@ -43,9 +63,12 @@ class Work:
     bytes_moved: float = 0.0
     """Read and written, each tensor once; of a tensor that is indexed only the elements that are read."""
     dtype: str = "float32"
+    transfer: Transfer | None = None
+    """Of a collective; it then takes the time of the link, and nothing else of these counts."""
     estimated: bool = False
     """True where no formula applies to the call and only bytes were counted."""
 
     @property
-    def amounts(self) -> tuple[float, float, float, float]:
-        return self.matrix_flops, self.elements, self.random_numbers, self.bytes_moved
+    def amounts(self) -> tuple[float, float, float, float, float]:
+        sent = self.transfer.nbytes if self.transfer is not None else 0
+        return self.matrix_flops, self.elements, self.random_numbers, self.bytes_moved, sent

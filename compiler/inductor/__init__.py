@@ -35,6 +35,8 @@ if TYPE_CHECKING:
         current_compilation,
         inductor_modes,
         inductor_options,
+        job_store,
+        joined_groups,
         mark_dynamic,
         recompile_limit,
         reset_dynamo,
@@ -85,6 +87,8 @@ __all__ = [
     "inductor_options",
     "inductor_rules",
     "interpret",
+    "job_store",
+    "joined_groups",
     "mark_dynamic",
     "observe_backward",
     "plain_inductor",
@@ -118,7 +122,7 @@ _NAMES = {
     "scheduler": "InnerCompile plain_inductor precision_patches",
     "torch_api": (
         "AutockptError CacheCounts cache_counts caches_autograd current_compilation inductor_modes "
-        "inductor_options mark_dynamic recompile_limit reset_dynamo torch_budget"
+        "inductor_options job_store joined_groups mark_dynamic recompile_limit reset_dynamo torch_budget"
     ),
 }
 """By module. No module is named like one of these: importing it would hide the name."""

@@ -13,6 +13,7 @@ import torch._inductor
 from torch._dynamo.exc import ShortenTraceback
 from torch._dynamo.utils import counters
 from torch._guards import CompileContext
+from torch.distributed.distributed_c10d import Store
 
 
 class AutockptError(ShortenTraceback):
@@ -71,6 +72,16 @@ def inductor_options() -> list[str]:
 def inductor_modes() -> dict[str, Any]:
     """Names that `torch.compile(..., mode=...)` accepts, each with the options that it sets."""
     return torch._inductor.list_mode_options()
+
+
+def job_store() -> Store:
+    """The store through which the ranks of this job found each other. Anyone may add keys; ours have a prefix."""
+    return torch.distributed.distributed_c10d._get_default_store()
+
+
+def joined_groups() -> list[tuple[int, ...]]:
+    """The ranks of each process group that this rank is in, as they were made: in the same order on all ranks."""
+    return [tuple(sorted(ranks)) for ranks in torch.distributed.distributed_c10d._world.pg_group_ranks.values()]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from autockpt.machine.profiles import (
     shipped_profile,
     with_tf32,
 )
-from autockpt.machine.storages import live_tensors, storage_bytes, storage_of, storages_of
+from autockpt.machine.storages import has_memory, live_tensors, storage_bytes, storage_of, storages_of
 
 __all__ = [
     "CACHE_VARIABLE",
@@ -31,6 +31,7 @@ __all__ = [
     "find_profile",
     "free_bytes",
     "hardware_name",
+    "has_memory",
     "library_bytes",
     "live_bytes",
     "live_tensors",

@@ -17,19 +17,36 @@ def live_tensors(device: torch.device) -> Iterator[torch.Tensor]:
 
 
 def storage_of(tensor: torch.Tensor, device: torch.device) -> torch.UntypedStorage | None:
-    """None where a tensor has no memory on this device: fake and sparse ones, wrappers, and those on other devices."""
+    """None where a tensor has no memory on this device: fake and sparse ones, wrappers, and those on other devices.
+
+    The storage of a wrapper such as DTensor has a device and no address; the tensor inside of it has both.
+    """
     try:
         with torch._C.DisableTorchFunctionSubclass():
             storage = tensor.untyped_storage()
+        return storage if storage.device == device and storage.data_ptr() else None
     except (NotImplementedError, RuntimeError):
         return None
-    return storage if storage.device == device and storage.data_ptr() else None
 
 
 def storages_of(values: Iterable[object], device: torch.device) -> list[torch.UntypedStorage]:
-    """Of the tensors among these that have memory on this device."""
-    storages = (storage_of(value, device) for value in values if isinstance(value, torch.Tensor))
-    return [storage for storage in storages if storage is not None]
+    """Of the tensors among these that have memory on this device, and of those inside of wrappers such as DTensor."""
+    found: list[torch.UntypedStorage] = []
+    for value in values:
+        if not isinstance(value, torch.Tensor):
+            continue
+        storage = storage_of(value, device)
+        if storage is not None:
+            found.append(storage)
+        elif hasattr(value, "__tensor_flatten__"):
+            names, _ = value.__tensor_flatten__()
+            found += storages_of([getattr(value, name) for name in names], device)
+    return found
+
+
+def has_memory(tensor: torch.Tensor) -> bool:
+    """Whether it is more than a note of a shape, as fake tensors are."""
+    return not tensor.numel() or bool(storages_of([tensor], tensor.device))
 
 
 def storage_bytes(values: Iterable[object], device: torch.device) -> dict[int, int]:

@@ -80,6 +80,11 @@ def _truth(value: Any) -> None:
         raise ValueError("is not a truth value")
 
 
+def _sync(value: Any) -> None:
+    if value is not False and value != "auto":
+        raise ValueError("is none of the choices")
+
+
 def _not_yet(value: Any) -> None:
     if value not in (None, False):
         raise ValueError("is not supported yet")
@@ -120,6 +125,7 @@ CHECKS: dict[str, tuple[Callable[[Any], object], str]] = {
     "scope": _one_of(*SCOPES),
     "max_unbacked": (_size, "a positive whole number, the largest size that depends on data"),
     "check_recomputed": (_truth, "True or False"),
+    "sync": (_sync, '"auto" or False'),
     "mode": (_mode, " or ".join(f'"{mode}"' for mode in inductor_modes())),
 }
 """By the name of the option."""

@@ -42,6 +42,8 @@ class Options:
     max_unbacked: int | None = None
     """The largest size that depends on data (masks, routing); the budget holds up to it."""
     check_recomputed: bool = False
+    sync: str | bool = "auto"
+    """Whether ranks agree on budgets and plans of the graphs that they share."""
     mode: str | None = None
     inductor: Mapping[str, Any] = field(default_factory=dict)
     """Passed on as they are."""

@@ -11,20 +11,30 @@ from typing import Any
 import torch
 
 from autockpt.inductor import CacheEntry, CapturedGraph, JointModule
-from autockpt.partition import Choice, Partitioner, Request, Select, choose, choose_by_size
+from autockpt.partition import (
+    Choice,
+    Partitioner,
+    Request,
+    Select,
+    choose,
+    choose_by_size,
+)
 from autockpt.passes.problem import Outcome
+from autockpt.ranks import Agreement, agreement_of_ranks
 from autockpt.step.calls.ledger import Ledger
 from autockpt.step.graph import Lower, StepGraph
+from autockpt.step.ranks.graph_plan import agree_on_request, first_choice
 from autockpt.step.situation import situation
 from autockpt.step.stored.warm import WarmStart
 from autockpt.step.variant import Compiled, Variant
 
 
 def compile_alone(
-    gm: Any, inputs: Sequence[Any], request: Request, on_infeasible: str, lower: Lower
+    gm: Any, inputs: Sequence[Any], request: Request, on_infeasible: str, lower: Lower, sync: str | bool
 ) -> tuple[Compiled, Partitioner]:
     """As `compile_in_step`, but nothing counts except the graph and its inputs."""
-    return _lowered(gm, inputs, Partitioner(request, on_infeasible, select=choose_by_size), lower)
+    select = _agreed(choose_by_size, agreement_of_ranks(sync))
+    return _lowered(gm, inputs, Partitioner(request, on_infeasible, select=select), lower)
 
 
 def compile_in_step(
@@ -39,6 +49,7 @@ def compile_in_step(
     graphs: Path | None,
     on_oom: str,
     optimizer: str | None,
+    sync: str | bool,
 ) -> tuple[Compiled, Partitioner]:
     """The function that Dynamo is to call for this graph, and the partitioner that has its decisions.
 
@@ -46,21 +57,27 @@ def compile_in_step(
     plans of single graphs in `graphs`, where they are.
     """
     around = situation(device, inputs, captured, optimizer)
+    agreement = agreement_of_ranks(sync)
     with around.ledger.recorder.paused():
         if captured is None:
-            return _lowered(gm, inputs, around.alone(request, on_infeasible), lower)
+            partitioner = around.alone(request, on_infeasible)
+            return _lowered(gm, inputs, replace(partitioner, select=_agreed(partitioner.select, agreement)), lower)
         budget_bytes = around.budget_bytes(request)
         # A fraction is of the step's range, of which a loss outside is a part: that is observed first.
         holds_step = around.holds_step and (budget_bytes is not None or not around.loss_bytes)
-        graph = StepGraph(captured, lower, request, on_infeasible, budget_bytes, holds_step, on_oom, folder)
+        graph = StepGraph(captured, lower, request, on_infeasible, budget_bytes, holds_step, on_oom, folder, sync=sync)
         lean = graph.lean(around.calls, around.outside_bytes)
+        if around.in_pipeline:
+            around.ledger.record_pipeline()
         if holds_step:
             observed_first = _observed_first(graph, lean) if around.loss_bytes else None
             partitioner = around.alone(request, on_infeasible, observed_first)
         else:
             partitioner = Partitioner(request, on_infeasible, select=lean, outside_bytes=around.outside_bytes)
-        partitioner = replace(partitioner, select=_stored_or(partitioner.select, graph, around.ledger))
-        warm = WarmStart.of(graph, partitioner, around.ledger, around.loss_bytes, graphs)
+        partitioner = replace(partitioner, select=_stored_or(partitioner.select, graph, around.ledger, agreement))
+        # A rank that found its plan, and agreed on nothing, would leave the others waiting.
+        folder_of_graphs = None if agreement.boards else graphs
+        warm = WarmStart.of(graph, partitioner, around.ledger, around.loss_bytes, folder_of_graphs)
         compiled, _ = _lowered(gm, inputs, partitioner, lower, warm.entry if warm is not None else None)
         if warm is not None:
             first = warm.finish(compiled)
@@ -84,13 +101,32 @@ def _observed_first(graph: StepGraph, lean: Select) -> Select:
     return select
 
 
-def _stored_or(select: Select, graph: StepGraph, ledger: Ledger) -> Select:
-    """The plan that an earlier process had in the end, where there is one that can be used; else as `select` says."""
+def _agreed(select: Select, agreement: Agreement) -> Select:
+    """The same plan on all ranks that compile this graph."""
+
+    def agreed(joint: JointModule, request: Request) -> Choice:
+        request, _ = agree_on_request(agreement, joint, request)
+        return first_choice(agreement, joint, request, select(joint, request))
+
+    return agreed
+
+
+def _stored_or(select: Select, graph: StepGraph, ledger: Ledger, agreement: Agreement) -> Select:
+    """The plan that an earlier process had in the end, where there is one that can be used; else as `select` says.
+
+    The same on all ranks: a stored plan is used where all of them have it.
+    """
 
     def stored(joint: JointModule, request: Request) -> Choice:
         plan = ledger.stored.find(graph, joint)
+        request, is_everywhere = agree_on_request(agreement, joint, request, plan)
+        if plan is not None and not is_everywhere:
+            ledger.stored.refuse(graph)
+            plan = None
         if plan is None:
-            return select(joint, request)
+            choice = select(joint, request)
+            within = request if graph.holds_step else graph.unlimited(request)
+            return first_choice(agreement, joint, within, choice)
         within = request if graph.holds_step else graph.unlimited(request)
         try:
             choice = choose(joint, replace(within, fixed=plan))

@@ -59,6 +59,8 @@ class StepGraph:
     on_oom: str = "explain"
     folder: Path | None = None
     """Where planned steps are stored."""
+    sync: str | bool = False
+    """Whether ranks agree on its plans."""
     key: str | None = None
     """By which it is stored; None where it cannot be."""
     from_step: bool = False
@@ -155,6 +157,13 @@ class StepGraph:
                 known.option = option
                 return known
         return self.compile_fixed(FixedPlan.of(option.candidate), option)
+
+    def fixed_variant(self, plan: FixedPlan) -> Variant:
+        """The compiled variant of a plan that another rank has found; compiled now where there is none."""
+        for known in self.variants:
+            if known.made.graph_plan == plan.plan and known.made.method == plan.method:
+                return known
+        return self.compile_fixed(plan)
 
     def compile_fixed(self, plan: FixedPlan, option: PlanOption | None = None) -> Variant:
         return self.compile(replace(self.unlimited(self.request), fixed=plan), option=option)

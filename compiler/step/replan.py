@@ -16,7 +16,8 @@ from autockpt.step.calls.phase import Key, Phase
 from autockpt.step.decision import StepDecision, infeasible_step, record_step
 from autockpt.step.graph import StepGraph
 from autockpt.step.outside import live_kinds
-from autockpt.step.solving import StepSolver, budget_of, by_budget
+from autockpt.step.ranks.step_plan import agree_on_budget, agree_on_step
+from autockpt.step.solving import StepSolver, budget_of, by_budget, graphs_of
 from autockpt.step.variant import Variant
 from autockpt.units import format_size
 
@@ -58,19 +59,20 @@ class Replanner:
     def _plan(self, observed: Sequence[Observed], entry_bytes: int) -> list[Variant]:
         """Plan these phases together; the variants of their calls."""
         started = time.perf_counter()
-        optimizer_bytes = self._ledger.optimizers.expected_bytes
-        plan = StepSolver(observed, optimizer_bytes).solve()
+        agreed = agree_on_step(observed, self._ledger.optimizers.expected_bytes, budget_of(graphs_of(observed)))
+        observed, optimizer_bytes = agreed.observed, agreed.optimizer_bytes
+        plan = StepSolver(observed, optimizer_bytes, agreed.budget_bytes).solve()
         kinds = live_kinds(self._ledger.device, entry_bytes)
-        graphs = {graph.name: graph for one in observed for graph in one.graphs}
+        graphs = {graph.name: graph for graph in graphs_of(observed)}
         if plan.outcome is Outcome.OVER_BUDGET:
             message = infeasible_step(plan, kinds)
             if all(graph.on_infeasible == "error" for graph in graphs.values()):
                 raise BudgetError(message, plan.budget_bytes, plan.peak_bytes)
             warnings.warn(f"autockpt: {message}; running at the minimum peak", RuntimeWarning, stacklevel=2)
-        options = iter(plan.options)
-        routes = [(one, [graph.variant(next(options)) for graph in one.graphs]) for one in observed]
-        for one, variants in routes:
-            self._ledger.root.add(one.signature, variants, one.sizes)
+        variants = iter(agreed.variants(plan.options))
+        routes = [(one, [next(variants) for _ in one.graphs]) for one in observed]
+        for one, used in routes:
+            self._ledger.root.add(one.signature, used, one.sizes)
             if budget_of(one.graphs) is not None:
                 slack = max(plan.budget_bytes - plan.peak_bytes, 0)
                 self.limit(one.signature[0], one.entry_bytes + optimizer_bytes + slack)
@@ -78,7 +80,7 @@ class Replanner:
         made = StepDecision.of(plan, routes, kinds, self._ledger.device, seconds)
         record_step(made)
         self._ledger.stored.save(routes, self.limits, made)
-        return [variant for _, variants in routes for variant in variants]
+        return [variant for _, used in routes for variant in used]
 
     def alone(self, graph: StepGraph, entry_bytes: int, alike: Sequence[Observed]) -> None:
         """A graph that is the whole step, with less of the budget left for it than when it was compiled."""
@@ -86,7 +88,7 @@ class Replanner:
         entry_bytes += self._optimizer_growth
         assert graph.budget_bytes is not None
         outside_bytes = entry_bytes - inputs + max((one.eager_bytes for one in alike), default=0)
-        budget = Budget(total_bytes=graph.budget_bytes - outside_bytes)
+        budget = Budget(total_bytes=agree_on_budget(graph, graph.budget_bytes - outside_bytes))
         request = replace(graph.request, setup=replace(graph.request.setup, budget=budget))
         variant = graph.compile(request, outside_bytes=outside_bytes)
         graph.put_first(variant)

@@ -10,9 +10,10 @@ from typing import Any
 import torch
 
 from autockpt.inductor import CapturedGraph, JointModule
-from autockpt.machine import storage_bytes
+from autockpt.machine import has_memory, storage_bytes
 from autockpt.partition import Choice, Partitioner, Request, Select, choose_by_size
 from autockpt.passes.problem import Budget, Outcome
+from autockpt.ranks import pipeline_calls
 from autockpt.step.calls.ledger import Ledger, ledger_of
 from autockpt.step.outside import model_share, trained_parameters
 from autockpt.step.variant import chosen_option
@@ -20,6 +21,8 @@ from autockpt.step.variant import chosen_option
 _NEARLY_ALL = 0.9
 """Share of a model's parameters from which a graph counts as the whole model."""
 _MOST_CALLS = 64
+_PIECES = 4
+"""Into so many a graph is taken to be cut, where they are compiled before any of them runs."""
 _CALLS_BEFORE_LOSS = 4
 """Of a graph that returns no loss: so many may come before the first backward (two views of an image, real and
 generated ones, a triplet). Only its first step tells."""
@@ -38,6 +41,8 @@ class Situation:
     """The graph is the whole training step, or all of it but a loss."""
     calls: int
     """How many such graphs, or calls of it, may be in flight together."""
+    in_pipeline: bool
+    """The graph is called for several micro-batches, which are in flight together."""
     loss_bytes: int
     """That a loss outside of the graph may need, beside its outputs and their tangents."""
 
@@ -85,18 +90,27 @@ def situation(
     parameters = trained_parameters(inputs)
     if optimizer is not None:
         optimizers.announce(optimizer, [p for p in parameters if p.device == device])
-    share = model_share(inputs, parameters)
-    alone = ledger.calls_in_flight == 0 and not any(_comes_from_another_graph(value) for value in inputs)
+    # Dynamo compiles the pieces of a graph that it cuts for DDP with fake inputs, and all before the first one runs.
+    is_piece = not all(has_memory(value) for value in inputs if isinstance(value, torch.Tensor))
+    share = 1.0 / _PIECES if is_piece else model_share(inputs, parameters)
+    alone = (
+        not is_piece and ledger.calls_in_flight == 0 and not any(_comes_from_another_graph(value) for value in inputs)
+    )
     has_loss = captured is not None and captured.returns_loss
-    own = sum(storage_bytes((t for t in inputs if isinstance(t, torch.Tensor)), device).values())
+    tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
+    own = sum(storage_bytes(tensors, device).values())
+    own += sum(t.numel() * t.element_size() for t in tensors if is_piece and t.requires_grad and t.is_leaf)
     entry_bytes = ledger.recorder.counter.now()
+    micro_batches = pipeline_calls()
     return Situation(
         ledger=ledger,
         entry_bytes=entry_bytes,
         outside_bytes=max(entry_bytes - own, 0) + optimizers.expected_bytes - optimizers.existing_bytes,
-        holds_step=alone and (has_loss or share >= _NEARLY_ALL) and optimizers.count <= 1,
+        # A stage of a pipeline looks like a whole model, and several of its calls are in flight.
+        holds_step=alone and (has_loss or share >= _NEARLY_ALL) and optimizers.count <= 1 and micro_batches <= 1,
+        in_pipeline=micro_batches > 1,
         # What it holds counts beside a loss outside as it does beside another call.
-        calls=max(min(math.ceil(1.0 / max(share, 1e-9)), _MOST_CALLS), 1 if alone and has_loss else 2),
+        calls=max(min(math.ceil(1.0 / max(share, 1e-9)), _MOST_CALLS), 1 if alone and has_loss else 2, micro_batches),
         loss_bytes=0 if has_loss or captured is None else 2 * captured.output_bytes,
     )
 

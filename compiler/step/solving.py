@@ -30,19 +30,26 @@ def by_budget(observed: Iterable[Observed]) -> list[list[Observed]]:
     return list(groups.values())
 
 
+def graphs_of(observed: Iterable[Observed]) -> list[StepGraph]:
+    """That are called in these phases, each once."""
+    return list(dict.fromkeys(graph for one in observed for graph in one.graphs))
+
+
 @dataclass(frozen=True)
 class StepSolver:
     observed: Sequence[Observed]
     optimizer_bytes: int
     """State that the optimizers have or will have."""
+    budget_bytes: int | None
+    """None where all budgets are fractions."""
 
     @property
     def graphs(self) -> Mapping[str, StepGraph]:
-        return {graph.name: graph for one in self.observed for graph in one.graphs}
+        return {graph.name: graph for graph in graphs_of(self.observed)}
 
     def solve(self) -> StepPlan:
         """The fastest plan within the budget, as the code generated for it says; its budget is the user's."""
-        budget_bytes = budget_of(list(self.graphs.values()))
+        budget_bytes = self.budget_bytes
         checked = self._checked(budget_bytes)
         usable_bytes = checked[-1].budget_bytes
         fitting = [plan for plan in checked if plan.peak_bytes <= usable_bytes]

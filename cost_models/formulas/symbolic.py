@@ -47,8 +47,12 @@ def symbols_in(quantities: Iterable[Any]) -> frozenset[sympy.Symbol]:
 
 def evaluate(work: Work, hints: Hints) -> Work:
     """The same work in numbers."""
+    transfer = work.transfer
+    if transfer is not None:
+        transfer = replace(transfer, nbytes=float(number_at(transfer.nbytes, hints)))
     return replace(
         work,
+        transfer=transfer,
         matrix_flops=float(number_at(work.matrix_flops, hints)),
         elements=float(number_at(work.elements, hints)),
         random_numbers=float(number_at(work.random_numbers, hints)),

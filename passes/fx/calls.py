@@ -9,14 +9,21 @@ from operator import attrgetter
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import fx
+from torch.distributed import distributed_c10d
 from torch.utils import _pytree as pytree
 
-from autockpt.cost_models import TensorSpec
+from autockpt.cost_models import RankGroup, TensorSpec, Transfer
 from autockpt.cost_models.formulas import meta_tensor
 from autockpt.passes.fx.sizes import hint_of, size_of, spec_of
+from autockpt.passes.graph import packet_of
 
 Specs = tuple[TensorSpec, ...]
+
+
+_COLLECTIVE_NAMESPACES = ("_c10d_functional", "_c10d_functional_autograd")
+_COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "wait")
 
 
 @dataclass(frozen=True)
@@ -97,6 +104,22 @@ class OperatorCall:
         }
         passed = {name: value for name, value in self.kwargs.items() if not name.startswith("_")}
         return replace(self, target=self.args[0], args=(), kwargs=passed | written)
+
+
+def transfer_of(call: OperatorCall) -> Transfer | None:
+    """What a functional collective moves between ranks; None of other calls, and where its group is not known."""
+    namespace, _, name = packet_of(call.target).partition(".")
+    kind = next((kind for kind in _COLLECTIVES if name.startswith(kind)), None)
+    if namespace not in _COLLECTIVE_NAMESPACES or kind is None:
+        return None
+    if kind == "wait":
+        return Transfer(kind, 0, RankGroup(1, 0, 0))
+    named = call.arguments().get("group_name")
+    if not isinstance(named, str):
+        return None
+    ranks = dist.get_process_group_ranks(distributed_c10d._resolve_process_group(named))  # type: ignore[arg-type,attr-defined]
+    specs = call.outputs if kind == "all_gather" else call.inputs
+    return Transfer(kind, sum(spec.nbytes for spec in specs), RankGroup(len(ranks), min(ranks), max(ranks)))
 
 
 def call_of_node(node: fx.Node, triton_kernels: Mapping[int, Any] | None = None) -> OperatorCall:

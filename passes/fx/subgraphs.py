@@ -36,7 +36,7 @@ from autockpt.cost_models.formulas import (
     rule_of,
     sum_work,
 )
-from autockpt.passes.fx.calls import OperatorCall, Specs, call_of_node
+from autockpt.passes.fx.calls import OperatorCall, Specs, call_of_node, transfer_of
 from autockpt.passes.graph import Kind, kind_of, packet_of
 
 log = logging.getLogger("autockpt")
@@ -70,6 +70,8 @@ def _work_beyond_shapes(call: OperatorCall) -> Work | None:
         return _HIGHER_ORDER.get(str(call.target), _once)(call)
     if not isinstance(call.target, torch._ops.OpOverload):
         return None
+    if (transfer := transfer_of(call)) is not None:
+        return Work(transfer=transfer)
     if packet_of(call.target) in WITH_ARGUMENTS:
         return work_of(str(call.target), call.inputs, call.outputs, arguments=call.arguments())
     return None if rule_of(str(call.target)) else _registered(call, call.target)

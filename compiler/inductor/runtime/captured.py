@@ -16,7 +16,9 @@ import torch
 from torch import fx
 from torch._dynamo.convert_frame import compile_lock
 from torch._guards import TracingContext, tracing
+from torch._library.fake_class_registry import FakeScriptObject
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from torch.utils._pytree import tree_leaves
 
 Lowered = TypeVar("Lowered")
@@ -45,13 +47,17 @@ class CapturedGraph:
     """Where the compiled function is called, as Dynamo's guards demand; AOTAutograd traces under it."""
 
     @staticmethod
-    def of(gm: fx.GraphModule) -> CapturedGraph | None:
-        """To be called by a backend before it changes the graph; None where it could not be compiled again."""
+    def of(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> CapturedGraph | None:
+        """To be called by a backend before it changes the graph; None where it could not be compiled again.
+
+        The pieces into which Dynamo cuts a graph for DDP have no notes of their inputs; it then gives fake ones.
+        """
         context = TracingContext.try_get()
         if context is None or context.fake_mode is None:
             return None
-        inputs = tuple(node.meta.get("example_value") for node in gm.graph.find_nodes(op="placeholder"))
-        if not all(isinstance(value, FakeTensor | torch.SymInt | int | float) for value in inputs):
+        nodes = gm.graph.find_nodes(op="placeholder")
+        inputs = tuple(n.meta.get("example_value", v) for n, v in zip(nodes, example_inputs, strict=True))
+        if not all(_is_fake(value) for value in inputs):
             return None
         autocast = tuple(
             _Autocast(device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device))
@@ -117,6 +123,16 @@ class CapturedGraph:
             raise NotCompiledAgain(f"it would rely on sizes that nobody checks: {', '.join(sorted(added))}")
 
 
+def _is_fake(value: Any) -> bool:
+    """Whether it stands for an input: a number, a fake tensor, a wrapper such as DTensor around fake ones, or an object
+    such as a device mesh."""
+    if is_traceable_wrapper_subclass(value):
+        names, _ = value.__tensor_flatten__()
+        inner = (getattr(value, name) for name in names)
+        return all(_is_fake(tensor) for tensor in inner if isinstance(tensor, torch.Tensor))
+    return isinstance(value, FakeTensor | FakeScriptObject | torch.SymInt | int | float)
+
+
 def _hint(number: Any) -> int:
     return int(number.node.hint or 0) if isinstance(number, torch.SymInt) else int(number)
 
@@ -124,6 +140,10 @@ def _hint(number: Any) -> int:
 def _described(value: Any) -> str:
     if not isinstance(value, torch.Tensor):
         return str(value)
+    if is_traceable_wrapper_subclass(value):
+        # Parts that differ, such as placements on a mesh, may have the same size as a whole.
+        names, rest = value.__tensor_flatten__()
+        return f"{type(value).__name__} {rest} {[_described(getattr(value, name)) for name in names]}"
     return f"{tuple(value.size())} {value.stride()} {value.dtype} {value.device} {value.requires_grad}"
 
 

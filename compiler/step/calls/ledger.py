@@ -191,6 +191,10 @@ class Ledger:
         """A phase ran as an earlier process had planned it; its passes are not known yet."""
         self._phases_to_record = max(self._phases_to_record, 1)
 
+    def record_pipeline(self) -> None:
+        """A stage of a pipeline tries one call to learn its shapes, and its step begins like that one."""
+        self._phases_to_record = _RECORDED_AFTER_CHANGE
+
     def close(self, error: Exception) -> None:
         """Something of ours failed: training goes on, every graph by its first variant."""
         if not self.is_open:
