@@ -49,8 +49,6 @@ class StoredGraphPlan(Struct, frozen=True, forbid_unknown_fields=True):
     """The name of its entry in AOTAutograd's cache."""
     step_key: _Hash
     """By which a stored step knows the graph."""
-    from_step: bool
-    """Whether the plan is that of a stored step."""
     available_bytes: Annotated[int, Meta(ge=-(2**62), le=2**62)] | None
     """What the budget left for the graph; None where it is a fraction."""
     figures: Figures

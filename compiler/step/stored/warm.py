@@ -3,12 +3,10 @@
 Nothing is traced into a joint graph, planned or run dry. AOTAutograd's key is made before there is a plan, so it cannot
 contain one. It contains the random name of an entry instead, which is stored with the plan's figures under a key of
 ours: the graph as Dynamo captured it, and what its plan depends on. The name is used only where the plan that belongs
-to it is the one to run now:
-
-- it is the plan of a stored step, and the same as the step file has; or
-- the graph is the whole step, the option `memory_budget` is the same, and what the budget leaves for the graph is, too.
-  Live bytes outside of a graph differ a little from run to run: a plan that still fits is taken if that differs by at
-  most 0.4 %, and the fastest plan of all wherever it fits.
+to it is the one to run now: the graph is the whole step, no stored step has another plan for it, the option
+`memory_budget` is the same, and what the budget leaves for the graph is, too. Live bytes outside of a graph differ a
+little from run to run: a plan that still fits is taken if that differs by at most 0.4 %, and the fastest plan of all
+wherever it fits.
 
 In any other case the name is new and nothing can be found under it. Graphs with dynamic sizes are always planned:
 their plans come with guards, and their ranges depend on earlier compilations.
@@ -81,9 +79,6 @@ class WarmStart:
 
     def _found(self, compiled: Compiled, stored: StoredGraphPlan) -> Variant:
         self.ledger.stored.enter(self.graph, stored.step_key)
-        self.graph.from_step = stored.from_step
-        if stored.from_step:
-            self.graph.first_is_safe = False
         made = record_stored(stored.figures, self._rebuild)
         self.partitioner.recorded.append(made)
         return Variant(stored.option.option, compiled, made)
@@ -94,8 +89,6 @@ class WarmStart:
         figures = self.stored.figures
         found: list[Choice] = []
         request = replace(self.partitioner.request, fixed=FixedPlan(figures.plan, figures.method))
-        if self.stored.from_step and not self.graph.holds_step:
-            request = self.graph.unlimited(request)
 
         def look(joint: JointModule) -> None:
             found.append(choose(joint, request))
@@ -108,7 +101,7 @@ class WarmStart:
 
     def _store(self, variant: Variant) -> None:
         made, graph = variant.made, self.graph
-        is_final = graph.from_step or graph.holds_step
+        is_final = graph.holds_step and not graph.from_step
         if not is_final or graph.key is None or made.sizes is not None or len(self.partitioner.recorded) != 1:
             return
         if made.outcome is Outcome.OVER_BUDGET:
@@ -119,7 +112,6 @@ class WarmStart:
                 key=self.key,
                 entry=self.entry.name,
                 step_key=graph.key,
-                from_step=graph.from_step,
                 available_bytes=self.partitioner.request.setup.budget.total_bytes,
                 figures=made.figures,
                 option=StoredOption.of(variant.option),
@@ -144,17 +136,9 @@ def _holds(stored: StoredGraphPlan, graph: StepGraph, budget: Budget, ledger: Le
     """Whether the stored plan is the one that this graph would be given now."""
     if graph.folder is None or ledger.stored.is_taken(stored.step_key):
         return False
-    in_step = ledger.stored.peek(graph, stored.step_key)
-    if (in_step is not None) != stored.from_step:
+    if stored.figures.verdict is Outcome.OVER_BUDGET or ledger.stored.peek(graph, stored.step_key) is not None:
         return False
-    figures = stored.figures
-    if figures.verdict is Outcome.OVER_BUDGET:
-        return False
-    if in_step is not None and (in_step.plan, in_step.method) != (figures.plan, figures.method):
-        return False
-    if not graph.holds_step:
-        return stored.from_step
-    return _fits(stored, budget)
+    return graph.holds_step and _fits(stored, budget)
 
 
 def _fits(stored: StoredGraphPlan, budget: Budget) -> bool:
@@ -163,6 +147,6 @@ def _fits(stored: StoredGraphPlan, budget: Budget) -> bool:
         return now == then
     if stored.figures.needed_bytes > now:
         return False
-    if stored.from_step or stored.figures.verdict is Outcome.FASTEST:
+    if stored.figures.verdict is Outcome.FASTEST:
         return True
     return abs(now - then) <= _TOLERANCE * then
