@@ -78,7 +78,9 @@ def read_graph(folder: Path, key: str) -> StoredGraphPlan | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
-        log.warning("the stored plan of a graph, %s, is ignored, and the graph is planned anew: %s", path.name, error)
+        log.warning(
+            "the stored plan of a graph, %s, is ignored, and the graph is planned anew: %s", path.name, str(error)
+        )
         return None
 
 
