@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 
 import torch
 
+from autockpt.offload import is_host_memory
+
 
 def live_tensors(device: torch.device) -> Iterator[torch.Tensor]:
     """Every tensor on this device with memory of its own, or a view of another's; a walk takes tenths of a second."""
@@ -20,13 +22,15 @@ def storage_of(tensor: torch.Tensor, device: torch.device) -> torch.UntypedStora
     """None where a tensor has no memory on this device: fake and sparse ones, wrappers, and those on other devices.
 
     The storage of a wrapper such as DTensor has a device and no address; the tensor inside of it has both.
+    Offloaded tensors count as on the host, also where the device is the CPU.
     """
     try:
         with torch._C.DisableTorchFunctionSubclass():
             storage = tensor.untyped_storage()
-        return storage if storage.device == device and storage.data_ptr() else None
+        address = storage.data_ptr() if storage.device == device else 0
     except (NotImplementedError, RuntimeError):
         return None
+    return storage if address and not is_host_memory(address) else None
 
 
 def storages_of(values: Iterable[object], device: torch.device) -> list[torch.UntypedStorage]:
