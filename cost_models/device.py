@@ -84,6 +84,12 @@ class DeviceProfile:
     """Seconds of a kernel that does nothing."""
     host_bytes_per_second: Positive
     """Bandwidth of the link to host memory, one direction."""
+    device_to_host_bytes_per_second: NotNegative = 0.0
+    """Copies out to pinned host memory, all devices of a host at once; 0: no link, and nothing is offloaded."""
+    host_to_device_bytes_per_second: NotNegative = 0.0
+    """Copies in, likewise."""
+    copy_latency_seconds: NotNegative = 0.0
+    """Of one copy, on top of its bytes."""
     efficiency: Mapping[str, Curve] = field(default_factory=dict)
     """By family, the share of the matrix peak that is reached as a function of the seconds at peak; 1 if missing.
 

@@ -16,8 +16,11 @@ import msgspec
 from autockpt.cost_models.device import ARITHMETIC, FAMILIES, DeviceProfile
 from autockpt.cost_models.quoting import shown
 
-SCHEMA = 3
-_RETIRED_FIELDS: Mapping[int, frozenset[str]] = {2: frozenset({"allocator_rounding_bytes"})}
+SCHEMA = 4
+_RETIRED_FIELDS: Mapping[int, frozenset[str]] = {
+    2: frozenset({"allocator_rounding_bytes"}),
+    3: frozenset(),
+}
 """Older schemas that are still read, with the fields that they have in addition."""
 _SHIPPED = Path(__file__).parent / "devices"
 

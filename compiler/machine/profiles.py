@@ -22,7 +22,8 @@ _FALLBACK = "a100-80gb"
 _SHIPPED = (
     (r"\bH100\b.*PCIe", "h100-pcie"),
     (r"\bH100\b", "h100-sxm"),
-    (r"\bG?H200\b", "h200"),
+    (r"\bGH200\b", "gh200"),
+    (r"\bH200\b", "h200"),
     (r"\bG?B200\b", "b200"),
     (r"\bA100\b.*40GB", "a100-40gb"),
     (r"\bA100\b", "a100-80gb"),

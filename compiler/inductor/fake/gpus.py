@@ -41,6 +41,7 @@ _GPUS = {
     "h100-pcie": GpuProperties((9, 0), 114, 227 * _KIB),
     "h100": GpuProperties((9, 0), 132, 227 * _KIB),
     "h200": GpuProperties((9, 0), 132, 227 * _KIB),
+    "gh200": GpuProperties((9, 0), 132, 227 * _KIB),
     "b200": GpuProperties((10, 0), 148, 227 * _KIB),
 }
 _UNKNOWN = "h100"
