@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, cast
 
 import torch
 import torch._functorch.config as functorch_config
+import torch._inductor.config as inductor_config
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.eval_frame import innermost_fn
@@ -26,7 +28,7 @@ from autockpt.inductor import (
     precision_patches,
     why_no_dry_run,
 )
-from autockpt.machine import cache_folder, find_profile, with_tf32
+from autockpt.machine import cache_folder, find_profile, offload_bytes, with_tf32
 from autockpt.options import Options, resolve_budget
 from autockpt.partition import Request, free_with
 from autockpt.passes.problem import CHECKED_MARGIN, UNCHECKED_MARGIN, Lowering, Setup
@@ -35,6 +37,11 @@ from autockpt.vouch import allowed_operators
 
 Compiled = Callable[..., Any]
 log = logging.getLogger("autockpt")
+_NO_COPIES = {
+    "triton.cudagraphs": "a CUDA graph replays fixed addresses, and host memory is another at every call",
+    "cpp_wrapper": "a wrapper in C++ would not run the copies' operators beside the computation",
+}
+"""Settings of Inductor under which nothing is offloaded."""
 
 
 def autockpt(
@@ -166,6 +173,7 @@ def _request(device: torch.device, options: Options) -> Request:
         margin=CHECKED_MARGIN if dry_run else UNCHECKED_MARGIN,
         allowed=allowed_operators(),
         rules=inductor_rules(options.inductor_patches()),
+        host_bytes=_host_bytes(options),
     )
     timings = cache_folder() / "timings"
     return Request(
@@ -177,6 +185,21 @@ def _request(device: torch.device, options: Options) -> Request:
         max_unbacked=options.max_unbacked,
         check_recomputed=options.check_recomputed,
     )
+
+
+def _host_bytes(options: Options) -> int:
+    """What may be offloaded; nothing, said once, where the copies could not run beside the computation."""
+    patches = options.inductor_patches()
+    for name, reason in _NO_COPIES.items():
+        if options.offload and patches.get(name, _setting(name)):
+            log.warning("nothing is offloaded: %s", reason)
+            return 0
+    return offload_bytes(options.offload, options.offload_limit_bytes)
+
+
+def _setting(name: str) -> object:
+    """Of Inductor; a name may have a point, as `triton.cudagraphs`."""
+    return attrgetter(name)(inductor_config)
 
 
 def _lower_eager(gm: fx.GraphModule, example_inputs: Sequence[Any], partition_fn: PartitionFn) -> Compiled:

@@ -44,6 +44,8 @@ class DryRun:
     """The peak of the backward alone; the outputs of the forward are counted in it."""
     reserved_bytes: int = 0
     """Segments that torch's CUDA caching allocator reserves, parameters and inputs included; 0 on the CPU."""
+    host_bytes: int = 0
+    """The most that is on the host at a time."""
     timeline: tuple[int, ...] = field(default=(), repr=False)
     """Live bytes after every allocation."""
 
@@ -97,6 +99,7 @@ def dry_run(
         forward_bytes=first_peak,
         backward_bytes=live.peak,
         reserved_bytes=memory.reserved_bytes,
+        host_bytes=live.host_peak,
         timeline=tuple(live.timeline),
     )
 

@@ -29,6 +29,7 @@ from autockpt.inductor.aot import (
     torch_partition,
 )
 from autockpt.inductor.dry_run import DryRun, LoweredStep, lower_for_dry_run
+from autockpt.inductor.offload import write_offloads
 from autockpt.inductor.runtime.real_arguments import RunnableCall, runnable_calls
 from autockpt.inductor.scheduler import InnerCompile, mark_planned, mark_torch_own
 from autockpt.passes.fx import (
@@ -126,6 +127,7 @@ class JointModule:
         if plan not in self._written:
             modules = split(self._tidied, plan, self.forward_outputs, self.parameters)
             verify_modules(self._tidied, plan, *modules)
+            modules = write_offloads(modules, plan)
             mark_planned(*modules)
             self._written[plan] = modules
         return self._written[plan]
@@ -133,7 +135,7 @@ class JointModule:
     def checked_modules(self, plan: Plan, operator: Any, labels: Mapping[str, str]) -> Modules:
         """The same with `operator(computed, recomputed, label)` after every recomputation of a value with a label.
 
-        The forward saves these values too. What `modules` verifies is verified there.
+        The forward saves these values too, and nothing is offloaded. What `modules` verifies is verified there.
         """
         self.modules(plan)
         check = compare_by(operator, labels)

@@ -17,6 +17,8 @@ import torch
 from torch import fx
 from torch.utils._ordered_set import OrderedSet
 
+from autockpt.inductor.offload import images_on_host
+from autockpt.offload import OFFLOAD, WAIT
 from autockpt.passes.graph import Kind, kind_of, moves_elements
 
 _LOOPS = (Kind.POINTWISE, Kind.REDUCTION)
@@ -29,7 +31,9 @@ def with_saved_images(inductor_choice: Choice) -> Choice:
 
     def choose(lowering: torch.fx.Interpreter) -> OrderedSet[fx.Node]:
         chosen = inductor_choice(lowering)
-        return chosen | _saved_images(lowering.module.graph, chosen)  # type: ignore[arg-type]  # a GraphModule's
+        graph: fx.Graph = lowering.module.graph  # type: ignore[assignment]  # a GraphModule's
+        saved = chosen | _saved_images(graph, chosen)
+        return saved | images_on_host(graph, saved)
 
     return choose
 
@@ -40,6 +44,7 @@ def _saved_images(graph: fx.Graph, chosen: OrderedSet[fx.Node]) -> OrderedSet[fx
         if _is_computed_channels_last(node, images):
             images.add(node)
     results = next(iter(graph.find_nodes(op="output"))).all_input_nodes
+    results += [node.args[0] for node in graph.find_nodes(op="call_function", target=OFFLOAD)]
     return OrderedSet(node for node in results if node in images and all(map(_is_loop_or_output, node.users)))
 
 
@@ -65,4 +70,6 @@ def _is_traced_channels_last(node: fx.Node) -> bool:
 
 def _is_loop_or_output(node: fx.Node) -> bool:
     """A view or an extern kernel may need the strides that tracing recorded, and would copy any other layout."""
-    return node.op == "output" or (kind_of(node.target) in _LOOPS and not moves_elements(node.target))
+    if node.op == "output" or node.target in (OFFLOAD, WAIT):
+        return True
+    return kind_of(node.target) in _LOOPS and not moves_elements(node.target)

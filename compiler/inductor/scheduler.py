@@ -27,6 +27,7 @@ from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 from torch._inductor.utils import get_donated_idxs
 from torch._inductor.virtualized import V
 
+from autockpt.inductor.offload import is_copy
 from autockpt.inductor.patches import channels_last_choice
 from autockpt.inductor.release import RELEASE
 from autockpt.inductor.saved_layout import with_saved_images
@@ -104,9 +105,10 @@ class _PlannedOrder(InductorChoices):
         return InductorChoices.can_fuse(scheduler, node1, node2, shared_data_score)
 
     def _externs_between(self, scheduler: Any, first: int, last: int) -> list[Any]:
-        """Extern kernels at positions after `first` and before `last`."""
+        """Extern kernels at positions after `first` and before `last`; copies to and from the host are none."""
         if scheduler not in self._externs:
-            self._externs[scheduler] = sorted((n for n in scheduler.nodes if n.is_extern()), key=_position)
+            found = (node for node in scheduler.nodes if node.is_extern() and not is_copy(node))
+            self._externs[scheduler] = sorted(found, key=_position)
         externs = self._externs[scheduler]
         return externs[bisect_right(externs, first, key=_position) : bisect_left(externs, last, key=_position)]
 

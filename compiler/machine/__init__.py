@@ -5,7 +5,7 @@ from autockpt.machine.environment import Finding, examine
 from autockpt.machine.graph_timings import GraphTimings, time_graph
 from autockpt.machine.hardware import default_device, device_available, hardware_name, timing_conditions
 from autockpt.machine.live_bytes import LiveBytes, live_bytes
-from autockpt.machine.memory import free_bytes, library_bytes, total_bytes
+from autockpt.machine.memory import free_bytes, library_bytes, offload_bytes, total_bytes
 from autockpt.machine.profiles import (
     calibrated_path,
     calibrated_profile,
@@ -35,6 +35,7 @@ __all__ = [
     "library_bytes",
     "live_bytes",
     "live_tensors",
+    "offload_bytes",
     "save_profile",
     "shipped_profile",
     "storage_bytes",

@@ -15,6 +15,7 @@ from autockpt.cost_models.memory import cublas_bytes
 
 _CGROUP = Path("/sys/fs/cgroup")
 _NO_LIMIT = 2**60
+_HOST_SHARE = 0.8
 
 
 def total_bytes(device: torch.device) -> int:
@@ -30,6 +31,19 @@ def free_bytes(device: torch.device) -> int:
         free, _ = torch.cuda.mem_get_info(device)
         return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
     return max(min(psutil.virtual_memory().available, _container_limit() - _container_use()), 0)
+
+
+def offload_bytes(offload: bool | str, limit_bytes: int) -> int:
+    """How much this process may keep on the host for the option `offload`, whose size, if any, is `limit_bytes`.
+
+    Without one: 80 % of what is free, divided by the processes of this host (LOCAL_WORLD_SIZE, as torchrun sets it),
+    in whole GiB: every rank of a host then finds the same, and a run finds what the last one did.
+    """
+    if not offload or limit_bytes:
+        return limit_bytes
+    processes = max(int(os.environ.get("LOCAL_WORLD_SIZE", "1")), 1)
+    share = int(_HOST_SHARE * free_bytes(torch.device("cpu"))) // processes
+    return share // 2**30 * 2**30 or share
 
 
 def library_bytes(device: torch.device) -> int:

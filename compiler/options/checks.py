@@ -85,9 +85,15 @@ def _sync(value: Any) -> None:
         raise ValueError("is none of the choices")
 
 
-def _not_yet(value: Any) -> None:
-    if value not in (None, False):
-        raise ValueError("is not supported yet")
+def _offload(value: Any) -> bool | None:
+    if value is None:
+        return False
+    if isinstance(value, str):
+        if not parse_size(value):
+            raise ValueError("is no memory at all")
+    elif not isinstance(value, bool):
+        raise ValueError(f"is a {type(value).__name__}")
+    return None
 
 
 def _size(value: Any) -> None:
@@ -115,7 +121,7 @@ CHECKS: dict[str, tuple[Callable[[Any], object], str]] = {
     "solve_seconds": (_seconds, "a positive number of seconds"),
     "device": (_device, "the name of a shipped device profile or the path of one"),
     "cost": _one_of(*COSTS),
-    "offload": (_not_yet, "False"),
+    "offload": (_offload, 'True, False, or the most host memory as a size such as "64GiB"'),
     "lower": _one_of(*LOWERINGS),
     "on_infeasible": _one_of(*ON_INFEASIBLE),
     "optimizer": (_optimizer, f"None or one of {OPTIMIZERS}"),

@@ -27,7 +27,8 @@ class Options:
     device: str | None = None
     cost: str = "profile"
     """Where seconds come from: the device's profile, or timings of the graph in hand."""
-    offload: bool = False
+    offload: bool | str = False
+    """Whether tensors may wait on the host: up to 80 % of what is free there, or up to this size."""
     lower: str = "inductor"
     on_infeasible: str = "error"
     optimizer: str | None = None
@@ -71,6 +72,11 @@ class Options:
     @property
     def reserve_bytes(self) -> int:
         return parse_size(self.reserve) if isinstance(self.reserve, str) else self.reserve
+
+    @property
+    def offload_limit_bytes(self) -> int:
+        """The size that `offload` states; 0 without one."""
+        return parse_size(self.offload) if isinstance(self.offload, str) else 0
 
     def inductor_patches(self) -> dict[str, Any]:
         mode = inductor_modes()[self.mode] if self.mode else {}

@@ -19,6 +19,8 @@ import autockpt
 from autockpt import cost_models, passes
 from autockpt.errors import AutockptError, BudgetError
 from autockpt.inductor import JointModule, Modules
+from autockpt.machine import device_available
+from autockpt.offload import prepare
 from autockpt.partition.choice import Choice, Request
 from autockpt.partition.choose import choose, unusable
 from autockpt.partition.compilations import compilations_left, record_refusal
@@ -58,6 +60,7 @@ class Partitioner:
             self._check_budget(choice)
             modules = choice.modules(joint, self.request.check_recomputed)
             self.recorded.append(record(choice))
+            _prepare_host(choice)
             if choice.sizes is not None and joint.shapes is not None:
                 self._ranges.append((joint.shapes, choice.sizes))
             return modules
@@ -88,11 +91,11 @@ class Partitioner:
     def key(self) -> str:
         """Everything that a plan depends on, for the keys of Inductor's caches, but the budget.
 
-        They hash the partitioned modules, too. What is live outside of a graph comes off its budget, and differs a
-        little from run to run: a plan that stays the same must find its kernels.
+        They hash the partitioned modules, copies to the host included. What is live outside of a graph comes off its
+        budget, and differs a little from run to run: a plan that stays the same must find its kernels.
         """
         plan = self.request.plan.digest if self.request.plan else None
-        setup = replace(self.request.setup, budget=_ANY_BUDGET)
+        setup = replace(self.request.setup, budget=_ANY_BUDGET, host_bytes=0)
         request = f"{setup!r} {self.request.cost} {self.request.check_recomputed} {self.request.max_unbacked}"
         return f"autockpt {source_hash()} {request} {self.on_infeasible} {plan}"
 
@@ -113,6 +116,14 @@ class Partitioner:
             record_refusal()
             raise BudgetError(message, decision.budget_bytes + outside_bytes, min_peak_bytes + outside_bytes)
         warnings.warn(f"autockpt: {message}; {then}", RuntimeWarning, stacklevel=2)
+
+
+def _prepare_host(choice: Choice) -> None:
+    """Map, and for a GPU pin, the host memory of the plan now: no step has to."""
+    graph = choice.decision.problem.graph
+    offloaded = [graph.by_name[name] for name in sorted(choice.decision.plan.on_host)]
+    if offloaded and device_available(device := torch.device(offloaded[0].device)):
+        prepare(device, [graph.bytes_of(value.name) for value in offloaded])
 
 
 def _warn_fallback(error: Exception) -> None:

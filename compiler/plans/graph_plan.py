@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 
 from autockpt.passes.graph import Outline, Role, outline, role_of
 from autockpt.passes.planners import Decision
-from autockpt.passes.problem import Lowering, Plan
+from autockpt.passes.problem import Lowering, Offload, Plan
 
 _Bytes = Annotated[int, Meta(ge=0, le=2**62)]
 _Seconds = Annotated[float, Meta(ge=0, le=1e12)]
@@ -35,7 +35,15 @@ class SavedTensor(Struct, frozen=True, forbid_unknown_fields=True, rename={"nbyt
             raise ValueError("Expected printable text in `module`")
 
 
-class GraphPlan(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+class OffloadedTensor(Struct, frozen=True, forbid_unknown_fields=True):
+    """A saved tensor that waits on the host; the moments are those of `autockpt.passes.problem.Offload`."""
+
+    name: str
+    release_after: str
+    reload_before: Annotated[int, Meta(ge=0)]
+
+
+class GraphPlan(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, dict=True):
     structure: str
     """Hash of the graph's outline: values and outputs."""
     values: tuple[str, ...]
@@ -49,6 +57,8 @@ class GraphPlan(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """Peak and seconds are the forecast for the device that the plan was made for."""
     step_seconds: _Seconds
     recompute_seconds: _Seconds
+    offloaded: tuple[OffloadedTensor, ...] = ()
+    """Of the saved tensors those that wait on the host; empty in files of older versions."""
 
     def __post_init__(self) -> None:
         for line in self.values:
@@ -76,6 +86,7 @@ class GraphPlan(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
             peak_bytes=forecast.peak_bytes,
             step_seconds=float(forecast.step_seconds),
             recompute_seconds=float(forecast.recompute_seconds),
+            offloaded=tuple(OffloadedTensor(o.name, o.release_after, o.reload_before) for o in plan.offloaded),
         )
 
     @cached_property
@@ -86,7 +97,8 @@ class GraphPlan(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     @cached_property
     def plan(self) -> Plan:
         """What `verify`, `forecast` and `split` take."""
-        return Plan(frozenset(tensor.name for tensor in self.saved), self.backward)
+        offloaded = (Offload(tensor.name, tensor.release_after, tensor.reload_before) for tensor in self.offloaded)
+        return Plan(frozenset(tensor.name for tensor in self.saved), self.backward, tuple(offloaded))
 
     @property
     def saved_bytes(self) -> int:
@@ -122,8 +134,11 @@ def _check_names(graph: GraphPlan) -> None:
     check_unique(names, "values")
     check_unique(saved, "saved")
     known = set(names)
-    for field in ("forward_outputs", "backward_outputs", "saved", "backward"):
-        for name in saved if field == "saved" else getattr(graph, field):
+    offloaded = [name for tensor in graph.offloaded for name in (tensor.name, tensor.release_after)]
+    check_unique([tensor.name for tensor in graph.offloaded], "offloaded")
+    lists = {"saved": saved, "offloaded": offloaded}
+    for field in ("forward_outputs", "backward_outputs", "saved", "backward", "offloaded"):
+        for name in lists.get(field, getattr(graph, field)):
             if name not in known:
                 raise ValueError(f"Expected names of `values` in `{field}`, got {_quoted(name)}")
     if len(graph.backward) > _MAX_RUNS * len(names):

@@ -1,4 +1,7 @@
-"""Plan files as JSON, schema 2: an untrusted file is a plan or is refused with one sentence, and is never evaluated."""
+"""Plan files as JSON, schema 3: an untrusted file is a plan or is refused with one sentence, and is never evaluated.
+
+A plan that offloads nothing is written with schema 2, which older versions read.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import msgspec
 
 from autockpt.plans.graph_plan import GraphPlan, check_unique
 
-SCHEMA = 2
+SCHEMA = 3
 KIND = "autockpt plan"
 _MAX_SENTENCE = 200
 """Characters of an error message, which may quote the file."""
@@ -20,7 +23,7 @@ _MAX_SENTENCE = 200
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     graphs: tuple[GraphPlan, ...]
     kind: Literal["autockpt plan"] = "autockpt plan"
-    schema: Literal[2] = 2
+    schema: Literal[2, 3] = 2
 
     def __post_init__(self) -> None:
         check_unique([graph.structure for graph in self.graphs], "graphs")
@@ -28,7 +31,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def plan_text(graphs: Sequence[GraphPlan]) -> str:
     """Equal plans give equal text."""
-    raw = msgspec.to_builtins(_File(tuple(graphs)))
+    schema: Literal[2, 3] = 3 if any(graph.offloaded for graph in graphs) else 2
+    raw = msgspec.to_builtins(_File(tuple(graphs), schema=schema))
     return json.dumps(raw, indent=1, sort_keys=True, allow_nan=False) + "\n"
 
 
@@ -58,14 +62,14 @@ def _check_header(raw: Any) -> None:
 
 
 def _upgraded(raw: dict[str, Any]) -> dict[str, Any]:
-    """Schema 1 called `kept` what schema 2 calls `saved`; all other fields are the same."""
-    if raw["schema"] == SCHEMA:
+    """Schema 1 called `kept` what schema 2 calls `saved`; schema 3 adds `offloaded`, which others may not have."""
+    if raw["schema"] > 1:
         return raw
     graphs = raw.get("graphs")
     for graph in graphs if isinstance(graphs, list) else ():
         if isinstance(graph, dict) and "kept" in graph and "saved" not in graph:
             graph["saved"] = graph.pop("kept")
-    return raw | {"schema": SCHEMA}
+    return raw | {"schema": 2}
 
 
 def _sentence(message: str) -> str:

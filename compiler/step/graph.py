@@ -201,7 +201,8 @@ class StepGraph:
         self.variants.insert(0, variant)
 
     def unlimited(self, request: Request) -> Request:
-        return replace(request, setup=replace(request.setup, budget=_WHATEVER_IT_NEEDS))
+        """Without a budget, and without the host: what is offloaded is no part of a step's tables yet."""
+        return replace(request, setup=replace(request.setup, budget=_WHATEVER_IT_NEEDS, host_bytes=0))
 
     def free_unused(self, used: Sequence[Variant]) -> None:
         """Drop compiled variants that no plan uses; the first one stays."""

@@ -32,7 +32,11 @@ class Candidate:
     recompute_seconds: float
     """Of all recomputed operations, priced one by one: the linear objective of cuts and interval programs."""
     saved_bytes: int
-    """Bytes saved beyond the graph's outputs, which live in every plan."""
+    """Bytes saved beyond the graph's outputs, which live in every plan. Offloaded ones are not among them."""
+    host_bytes: int = 0
+    """Offloaded."""
+    exposed_seconds: float = 0.0
+    """For how long the step waits for copies; part of `seconds`."""
 
     @property
     def peak_bytes(self) -> int:
@@ -75,7 +79,9 @@ class Evaluator:
             backward_bytes=backward.peak_bytes,
             seconds=seconds / FREE_FUSION if method == TORCH_PARTITION else seconds,
             recompute_seconds=self.simulator.recompute_seconds(plan),
-            saved_bytes=self.added_bytes(plan.saved),
+            saved_bytes=self.added_bytes(plan.saved - plan.on_host),
+            host_bytes=sum(self.problem.graph.bytes_of(name) for name in plan.on_host),
+            exposed_seconds=self.simulator.exposed_seconds(plan) if plan.offloaded else 0.0,
         )
 
     def forecast(self, candidate: Candidate) -> Forecast:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import accumulate
 
 from autockpt.cost_models import DeviceProfile
 from autockpt.cost_models.roofline import arithmetic_seconds, fresh_seconds, traffic_seconds
@@ -71,6 +72,10 @@ class Clock:
         for launch, _, part in self._parts(fused):
             seconds[launch] += part
         return seconds
+
+    def starts(self, fused: FusedPass) -> list[float]:
+        """Seconds from the start of a pass at which each of its launches starts, and last those at which it ends."""
+        return list(accumulate(self.launches(fused), initial=0.0))
 
     def _parts(self, fused: FusedPass) -> Iterator[tuple[int, Family, float]]:
         """Launch, family and seconds of everything that takes time. Loops of one launch share its overhead."""

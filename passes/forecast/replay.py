@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, field
 
+from autockpt.passes.forecast.copies.engines import EngineRun
 from autockpt.passes.forecast.fuse import FusedPass
 from autockpt.passes.forecast.operations import Buffer, Kernel
 
@@ -21,6 +22,8 @@ class Replayed:
     """The launch after which a buffer is freed; absent for outputs, for what outlives the pass, and without reads."""
     overwrites: dict[int, int]
     """Buffers written in place, each over another one that is freed there."""
+    begins: Mapping[int, int] = field(default_factory=dict)
+    """The launch at which an initial buffer is allocated, where it does not exist before: it is reloaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,8 @@ class ReplayedPass:
     held_bytes: int
     """Live during the whole pass besides its buffers: static bytes, and in the backward the forward's outputs."""
     margin: float
+    engine: EngineRun | None = None
+    """The copies of the pass; None without any."""
 
     @property
     def peak_bytes(self) -> int:
@@ -46,7 +51,7 @@ class ReplayedPass:
         return nbytes + int(nbytes * self.margin)
 
 
-def replay(fused: FusedPass, uncounted: Set[int], held: Set[int]) -> Replayed:
+def replay(fused: FusedPass, uncounted: Set[int], held: Set[int], not_overwritten: Set[int] = frozenset()) -> Replayed:
     """`uncounted` storages are not in `live_bytes`. They and `held` ones outlive the pass and are never overwritten."""
     kernels, buffers = fused.kernels, fused.buffers
     last_kernel = _last_kernels(fused, held | uncounted)
@@ -64,7 +69,8 @@ def replay(fused: FusedPass, uncounted: Set[int], held: Set[int]) -> Replayed:
             freed_by_launch = workspace = 0
             live_bytes.append(allocated)
         freed = freed_after.get(position, [])
-        in_place = _written_in_place(kernel, freed, buffers) if kernel.is_loop and freed else {}
+        reusable = [number for number in freed if buffers[number].storage not in not_overwritten]
+        in_place = _written_in_place(kernel, reusable, buffers) if kernel.is_loop and reusable else {}
         overwrites.update(in_place)
         for number in kernel.writes:
             if number not in in_place:
@@ -122,7 +128,7 @@ def lifetimes(fused: FusedPass, replayed: Replayed) -> Iterator[tuple[int, int, 
     overwritten_at = {old: replayed.written[new] for new, old in replayed.overwrites.items()}
     for number, buffer in enumerate(fused.buffers):
         is_initial = number < fused.initial_buffers
-        written = -1 if is_initial else replayed.written.get(number)
+        written = replayed.begins.get(number, -1) if is_initial else replayed.written.get(number)
         if written is None:
             continue
         unread_last = end if is_initial or buffer.is_output else written

@@ -63,10 +63,14 @@ class Forecast:
     forward_times: Times
     backward_times: Times
     """Seconds by kernel family, recomputation included."""
+    host_bytes: int = 0
+    """Offloaded: on the host between forward and backward."""
+    exposed_seconds: float = 0.0
+    """For how long the step waits for copies to and from the host."""
 
     @property
     def step_seconds(self) -> float:
-        return sum(self.forward_times.values()) + sum(self.backward_times.values())
+        return sum(self.forward_times.values()) + sum(self.backward_times.values()) + self.exposed_seconds
 
     @property
     def peak_bytes(self) -> int:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from autockpt.passes.forecast.clock import Clock
+from autockpt.passes.forecast.copies.link import Link
+from autockpt.passes.forecast.copies.moments import find_anchors, find_crossings
+from autockpt.passes.forecast.copies.replay import Absence, backward_with_copies, forward_with_copies
 from autockpt.passes.forecast.facts import GraphFacts
 from autockpt.passes.forecast.fuse import fuse_pass
 from autockpt.passes.forecast.replay import ReplayedPass, live_at, replay
 from autockpt.passes.forecast.result import Content, Forecast, Live, Moment, Peak
 from autockpt.passes.graph import Role
-from autockpt.passes.problem import Lowering, Plan, Problem
+from autockpt.passes.problem import Lowering, Plan, Problem, forward_order
 
 _CACHED_REPLAYS = 4
 """One more than the groups of values that an eviction step tries."""
@@ -33,9 +37,13 @@ class Simulator:
         self._forwards: dict[frozenset[str], ReplayedPass] = {}
         """Plans that save the same values have the same forward."""
         self._backwards: dict[Plan, ReplayedPass] = {}
+        self._with_copies: dict[Plan, tuple[ReplayedPass, ReplayedPass]] = {}
+        self.link = Link.of(problem.device)
 
     def passes(self, plan: Plan) -> tuple[ReplayedPass, ReplayedPass]:
         """Forward and backward. The last few are cached: callers ask for several figures of the plans they tried."""
+        if plan.offloaded:
+            return self._passes_with_copies(plan)
         if plan.saved not in self._forwards:
             _drop_oldest(self._forwards)
             self._forwards[plan.saved] = self._forward(plan)
@@ -48,8 +56,16 @@ class Simulator:
         return max(replayed.peak_bytes for replayed in self.passes(plan))
 
     def step_seconds(self, plan: Plan) -> float:
-        """Of the step as fused kernels."""
-        return sum(self.clock.seconds(replayed.fused) for replayed in self.passes(plan))
+        """Of the step as fused kernels; where it waits for copies, that too."""
+        return sum(self.pass_seconds(replayed) for replayed in self.passes(plan))
+
+    def pass_seconds(self, replayed: ReplayedPass) -> float:
+        seconds = self.clock.seconds(replayed.fused)
+        return seconds + replayed.engine.exposed_seconds if replayed.engine else seconds
+
+    def exposed_seconds(self, plan: Plan) -> float:
+        """For how long the step waits for copies to and from the host."""
+        return sum(replayed.engine.exposed_seconds for replayed in self.passes(plan) if replayed.engine)
 
     def recompute_seconds(self, plan: Plan) -> float:
         """Of all operations that run more than once in the step, priced one by one, without their first run."""
@@ -90,7 +106,9 @@ class Simulator:
             peak=peak,
             at_peak=self._live_at(plan, passes[peak.in_backward], peak),
             timeline=tuple(moments),
-            saved_bytes=sum(self.problem.graph.bytes_of(name) for name in plan.saved),
+            saved_bytes=sum(self.problem.graph.bytes_of(name) for name in plan.saved - plan.on_host),
+            host_bytes=sum(self.problem.graph.bytes_of(name) for name in plan.on_host),
+            exposed_seconds=self.exposed_seconds(plan) if plan.offloaded else 0.0,
             graph_input_bytes=self.problem.graph.graph_input_bytes,
             recompute_seconds=self.recompute_seconds(plan),
             forward_times=self.clock.times(forward.fused),
@@ -107,6 +125,49 @@ class Simulator:
         if is_output:
             return Content.GRADIENT
         return Content.RECOMPUTED if in_backward and role is Role.FORWARD else Content.TEMPORARY
+
+    def _passes_with_copies(self, plan: Plan) -> tuple[ReplayedPass, ReplayedPass]:
+        """The same kernels as without the copies."""
+        if plan not in self._with_copies:
+            _drop_oldest(self._with_copies)
+            forward, backward = self.hosting(replace(plan, offloaded=()), plan.on_host)
+            absences = self.absences(plan, forward, backward)
+            first, second = self.clock.starts(forward.fused), self.clock.starts(backward.fused)
+            self._with_copies[plan] = (
+                forward_with_copies(forward, absences, first, self.link),
+                backward_with_copies(backward, absences, second, self.link),
+            )
+        return self._with_copies[plan]
+
+    def hosting(self, plan: Plan, names: Iterable[str]) -> tuple[ReplayedPass, ReplayedPass]:
+        """The passes of a plan without copies, in which nothing is written over these values, as over no copy."""
+        forward, backward = self.passes(plan)
+        held = self._outputs | self._tangents
+        replayed = replay(backward.fused, uncounted=self.graph_inputs, held=held, not_overwritten=self._storages(names))
+        return forward, replace(backward, replayed=replayed)
+
+    def forward_sequence(self, plan: Plan) -> list[int]:
+        """Values that run in the forward of a plan, by position, in order."""
+        return [self.facts.position[name] for name in forward_order(self.problem, plan)]
+
+    def absences(self, plan: Plan, forward: ReplayedPass, backward: ReplayedPass) -> list[Absence]:
+        """The moments of a plan's copies in launches. What is beside no library call counts as live for longer."""
+        sequence = self.forward_sequence(plan)
+        calls = find_anchors(forward.fused, sequence)
+        released = {self.facts.values[sequence[anchor.position]].name: anchor.launch for anchor in calls}
+        backward_sequence = [self.facts.position[name] for name in plan.backward]
+        reloaded = {anchor.position: anchor.launch for anchor in find_anchors(backward.fused, backward_sequence)}
+        crossings = find_crossings(self.facts, forward, backward, plan.on_host)
+        end = len(forward.replayed.live_bytes) - 1
+        return [
+            Absence(
+                crossing := crossings[offload.name],
+                max(released.get(offload.release_after, end), crossing.last_read),
+                min(reloaded.get(offload.reload_before, 0), crossing.first_read),
+            )
+            for offload in plan.offloaded
+            if offload.name in crossings
+        ]
 
     def _forward(self, plan: Plan) -> ReplayedPass:
         graph = self.problem.graph
@@ -173,7 +234,7 @@ class Simulator:
         return [live for live in found if live.nbytes]
 
 
-def _drop_oldest(cache: dict[Any, ReplayedPass]) -> None:
+def _drop_oldest(cache: dict[Any, Any]) -> None:
     """Make space for one more entry."""
     if len(cache) >= _CACHED_REPLAYS:
         del cache[next(iter(cache))]

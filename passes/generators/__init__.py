@@ -16,11 +16,13 @@ from autockpt.passes.generators.generator import (
     by_peak,
     faster,
 )
+from autockpt.passes.generators.offloads import OFFLOAD, Offloads
 from autockpt.passes.generators.space import Effort, SearchSpace
 from autockpt.passes.generators.two_level import TwoLevel
 
 __all__ = [
     "MOST_GAIN",
+    "OFFLOAD",
     "Cuts",
     "Effort",
     "Evictions",
@@ -28,6 +30,7 @@ __all__ = [
     "Generator",
     "GeneratorFactory",
     "IntervalProgram",
+    "Offloads",
     "SaveEverything",
     "SearchSpace",
     "TwoLevel",

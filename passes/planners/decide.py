@@ -175,6 +175,7 @@ def pose(
         device=setup.device,
         allowed=setup.allowed,
         rules=setup.rules,
+        host_bytes=setup.host_bytes,
     )
 
 

@@ -24,6 +24,7 @@ from autockpt.passes.generators import (
     Generator,
     GeneratorFactory,
     IntervalProgram,
+    Offloads,
     SaveEverything,
     SearchSpace,
     TwoLevel,
@@ -57,6 +58,8 @@ class Frontier:
         self.progress = progress
         """Called with a line of text before each search; a caller that shows more may set another."""
         self.space = SearchSpace(problem, effort, solve_seconds)
+        if problem.host_bytes and self.simulator.link:
+            generators = (*generators, Offloads)
         self.generators = tuple(make(self.space) for make in generators)
         self._found: dict[int, Candidate | None] = {}
         self._filled: dict[int, list[Candidate]] = {}

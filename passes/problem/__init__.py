@@ -7,6 +7,7 @@ from autockpt.passes.problem.cut_points import cut_point_values, savable_cut_poi
 from autockpt.passes.problem.gc import gc_paused
 from autockpt.passes.problem.layout import copied_bytes, copied_views, is_channels_last, is_gathered, is_reshaped
 from autockpt.passes.problem.must_save import find_must_save, held_operators, is_held
+from autockpt.passes.problem.offload import first_backward_uses, forward_order, last_forward_uses, may_offload
 from autockpt.passes.problem.optimality import Gap
 from autockpt.passes.problem.plan import (
     CHECKED_MARGIN,
@@ -14,6 +15,7 @@ from autockpt.passes.problem.plan import (
     Budget,
     InductorRules,
     Lowering,
+    Offload,
     Outcome,
     Plan,
     Problem,
@@ -32,6 +34,7 @@ __all__ = [
     "Gap",
     "InductorRules",
     "Lowering",
+    "Offload",
     "Outcome",
     "Plan",
     "Problem",
@@ -43,12 +46,16 @@ __all__ = [
     "cut_point_values",
     "find_must_save",
     "find_workspaces",
+    "first_backward_uses",
+    "forward_order",
     "gc_paused",
     "held_operators",
     "is_channels_last",
     "is_gathered",
     "is_held",
     "is_reshaped",
+    "last_forward_uses",
+    "may_offload",
     "plans_saving",
     "price",
     "require_none",

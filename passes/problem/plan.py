@@ -54,6 +54,8 @@ class Problem:
     allowed: tuple[str, ...] = ()
     """Operators that the user vouched for."""
     rules: InductorRules = InductorRules()
+    host_bytes: int = 0
+    """How much may be offloaded to the host at any time; 0: nothing is."""
 
     @property
     def static_bytes(self) -> int:
@@ -123,6 +125,18 @@ class Problem:
         return made_by not in self.graph.required_forward and (inexact or self.lowering is Lowering.INDUCTOR)
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Offload:
+    """A saved value that waits on the host. Its copy out starts as soon as it is computed."""
+
+    name: str
+    release_after: str
+    """The forward operation after which the copy is waited for and the value's memory is freed."""
+    reload_before: int
+    """Position in the plan's backward of the operation before which memory is allocated and the copy in starts. It is
+    waited for before its first use."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """What is saved and what the backward runs. The lifetime of every value follows from it."""
@@ -131,6 +145,13 @@ class Plan:
     """Forward values that cross into the backward. Parameters and inputs always do, and are not listed."""
     backward: tuple[str, ...]
     """Operations of the backward in order. Names of forward values are recomputations; one may occur repeatedly."""
+    offloaded: tuple[Offload, ...] = ()
+    """Of the saved values those that wait on the host."""
+
+    @property
+    def on_host(self) -> frozenset[str]:
+        """Names of the offloaded values."""
+        return frozenset(offload.name for offload in self.offloaded)
 
 
 class Outcome(Enum):
@@ -171,3 +192,5 @@ class Setup:
     allowed: tuple[str, ...] = ()
     """Operators that the user vouched for (`allow_recompute`), sorted."""
     rules: InductorRules = InductorRules()
+    host_bytes: int = 0
+    """How much may be offloaded to the host at any time; 0: nothing is."""

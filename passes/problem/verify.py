@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Set
 
 from autockpt.passes.graph import Role
+from autockpt.passes.problem.offload import broken_offload
 from autockpt.passes.problem.plan import Plan, Problem
 
 
@@ -28,6 +29,8 @@ def verify(problem: Problem, plan: Plan) -> None:
     # Dead backward operations may be left out, but side effects may not.
     effects = {name for name, value in values.items() if value.role is Role.BACKWARD and value.traits}
     require_none(effects - set(plan.backward), "is a backward operation that never runs")
+    if fault := broken_offload(problem, plan):
+        raise BrokenPlan(fault)
 
 
 def _verify_order(problem: Problem, plan: Plan) -> None:

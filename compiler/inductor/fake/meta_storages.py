@@ -11,6 +11,7 @@ from torch.utils._pytree import tree_leaves
 
 from autockpt.cost_models.formulas import number_at
 from autockpt.cost_models.memory import DeviceMemory
+from autockpt.offload import OFFLOAD
 from autockpt.passes.sizes import Sizes
 
 
@@ -20,6 +21,8 @@ class MetaStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
     def __init__(self, memory: DeviceMemory, sizes: Sizes | None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # as above
         self.now = self.peak = 0
+        self.host_now = self.host_peak = 0
+        """Bytes on the host, counted apart."""
         self.timeline: list[int] = []
         self.workspace: tuple[str, int] | None = None
         self._memory, self._sizes = memory, sizes
@@ -66,6 +69,16 @@ class MetaStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
         self.now -= nbytes
         self._memory.free(block)
 
+    def _count_on_host(self, storage: torch.UntypedStorage) -> None:
+        self._known[storage._cdata] = 0, None
+        self.host_now += storage.nbytes()
+        self.host_peak = max(self.host_peak, self.host_now)
+        weakref.finalize(storage, self._freed_on_host, storage._cdata, storage.nbytes())
+
+    def _freed_on_host(self, key: int, nbytes: int) -> None:
+        del self._known[key]
+        self.host_now -= nbytes
+
     def _grow(self, nbytes: int, workspace: tuple[str, int] | None) -> None:
         self.now += nbytes
         self.timeline.append(self.now)
@@ -74,6 +87,8 @@ class MetaStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
+        if func is OFFLOAD:
+            self._count_on_host(result.untyped_storage())
         for value in tree_leaves(result):
             self.count(value)
         if scratch := self._memory.workspace_bytes(func, args):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import torch
 
 from autockpt.partition import FixedPlan
-from autockpt.passes.problem import Outcome, Plan
+from autockpt.passes.problem import Offload, Outcome, Plan
 from autockpt.step.calls.observed import Observed
 from autockpt.step.calls.phase import Key, is_forward
 from autockpt.step.decision import CallDecision, StepDecision
@@ -47,12 +47,14 @@ def stored_step(routes: Routes, limits: Mapping[Key, int], made: StepDecision) -
 
 
 def fixed_plan(stored: StoredPlan) -> FixedPlan:
-    return FixedPlan(Plan(frozenset(stored.saved), stored.backward), stored.method)
+    offloaded = tuple(Offload(*fields) for fields in stored.offloaded)
+    return FixedPlan(Plan(frozenset(stored.saved), stored.backward, offloaded), stored.method)
 
 
 def _stored_plan(variant: Variant) -> StoredPlan:
     plan = variant.made.graph_plan
-    return StoredPlan(variant.made.method, tuple(sorted(plan.saved)), plan.backward)
+    offloaded = tuple((o.name, o.release_after, o.reload_before) for o in plan.offloaded)
+    return StoredPlan(variant.made.method, tuple(sorted(plan.saved)), plan.backward, offloaded)
 
 
 def _call(made: CallDecision, graph: int, plan: int) -> StoredCall:

@@ -22,12 +22,14 @@ _Count = Annotated[int, Meta(ge=0, le=2**31)]
 _MAX_BYTES = 64 * 2**20
 
 
-class StoredPlan(Struct, frozen=True, forbid_unknown_fields=True):
+class StoredPlan(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One compiled variant of a graph."""
 
     method: str
     saved: tuple[str, ...]
     backward: tuple[str, ...]
+    offloaded: tuple[tuple[str, str, int], ...] = ()
+    """Name, release and reload of each, as in `autockpt.passes.problem.Offload`."""
 
 
 class StoredGraph(Struct, frozen=True, forbid_unknown_fields=True):

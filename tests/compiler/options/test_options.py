@@ -85,7 +85,8 @@ def test_an_option_like_no_other_is_answered_with_all_of_them(name: Any) -> None
         ("on_infeasible", "warn", '"error" or "minimum"'),
         ("mode", "fastest", '"max-autotune"'),
         ("mode", ["default"], '"max-autotune"'),
-        ("offload", True, "accepted is False"),
+        ("offload", 3, "accepted is True, False, or the most host memory"),
+        ("offload", "0GiB", "accepted is True, False, or the most host memory"),
         ("plan", "nowhere.json", "accepted is a plan, or the path of one"),
         ("plan", 3, "accepted is a plan, or the path of one"),
     ],
@@ -104,9 +105,9 @@ def test_an_option_error_is_a_value_error() -> None:
     assert issubclass(OptionError, autockpt.AutockptError)
 
 
-def test_what_is_to_come_is_not_supported_yet() -> None:
-    with pytest.raises(OptionError, match=r"option offload=.* is not supported yet"):
-        Options.parse({"offload": True})
+def test_offload_takes_the_size_of_the_host_memory() -> None:
+    assert Options.parse({"offload": "2GiB"}).offload_limit_bytes == 2**31
+    assert Options.parse({"offload": True}).offload_limit_bytes == 0
 
 
 def test_a_profile_that_cannot_be_read_is_an_option_error(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_a_tensor_saved_without_need_is_a_difference(capsys: pytest.CaptureFixtu
         ),
         pytest.param(
             '{"schema": 9, "kind": "autockpt plan"}',
-            "has schema 9, and this version of autockpt reads schemas 1 to 2: update it",
+            "has schema 9, and this version of autockpt reads schemas 1 to 3: update it",
             id="from the future",
         ),
         pytest.param(2**31, "has 2.00 GiB, and a plan has at most", id="2 GiB"),

@@ -130,8 +130,8 @@ def foreign_line(raw: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (without("schema"), "has no valid `schema`: it must be a number from 1 to 2"),
-        (at("schema", value=3), "has schema 3, and this version of autockpt reads schemas 1 to 2: update it"),
+        (without("schema"), "has no valid `schema`: it must be a number from 1 to 3"),
+        (at("schema", value=4), "has schema 4, and this version of autockpt reads schemas 1 to 3: update it"),
         (at("schema", value=0), "has no valid `schema`"),
         (at("schema", value=True), "has no valid `schema`"),
         (at("schema", value="1"), "has no valid `schema`"),

@@ -1,0 +1,70 @@
+"""Plans that wait on the host for part of what they save: from plans without copies, by `Hosting`.
+
+The plans to start from depend on the graph alone: cuts, which trade bytes for recomputation, from the fastest to the
+lowest. Evicted and two-level plans are not: they recompute more than copies cost, or there is no link worth using.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from autockpt.passes.forecast import Candidate
+from autockpt.passes.generators.generator import SaveEverything, by_peak, faster
+from autockpt.passes.generators.hosting import Hosting
+from autockpt.passes.generators.space import CUT, SearchSpace
+
+OFFLOAD = "offload"
+_MOST_STARTS = 8
+"""Plans without copies to start from."""
+
+
+@dataclass(frozen=True)
+class Offloads:
+    """Values moved to the host from plans that save much, where the step waits for less than it would recompute."""
+
+    space: SearchSpace
+
+    @cached_property
+    def _starts(self) -> tuple[Candidate, ...]:
+        """Fastest first; none without a link or where nothing may be offloaded."""
+        if self.space.evaluator.simulator.link is None or not self.space.problem.host_bytes:
+            return ()
+        cuts = self.space.hull.cuts
+        step = max(-(-len(cuts) // _MOST_STARTS), 1)
+        found = [self.space.evaluator.saving(cut.saved, CUT) for cut in cuts[::step]]
+        found += [SaveEverything(self.space).lowest(), self.space.fastest_cut]
+        return tuple(sorted({each.plan: each for each in found}.values(), key=lambda each: each.seconds))
+
+    @cached_property
+    def _hosting(self) -> dict[int, Hosting]:
+        return {}
+
+    def fastest(self) -> None:
+        """Copies make no plan faster."""
+        return
+
+    def within(self, budget_bytes: int, beat_seconds: float) -> Candidate | None:
+        best: Candidate | None = None
+        for number, start in enumerate(self._starts):
+            if start.seconds >= beat_seconds:
+                break
+            plan = self._from(number).fitted(budget_bytes, beat_seconds - start.seconds)
+            if plan is None or not plan.offloaded:
+                continue
+            found = self.space.evaluator.evaluate(plan, OFFLOAD)
+            if found.peak_bytes <= budget_bytes and found.seconds < beat_seconds:
+                best, beat_seconds = faster(best, found), found.seconds
+        return best
+
+    def lowest(self) -> Candidate | None:
+        plans = (self._from(number).lowest() for number in range(len(self._starts)))
+        found = [self.space.evaluator.evaluate(plan, OFFLOAD) for plan in plans if plan.offloaded]
+        return min(found, key=by_peak, default=None)
+
+    def _from(self, number: int) -> Hosting:
+        if number not in self._hosting:
+            simulator = self.space.evaluator.simulator
+            assert simulator.link is not None
+            self._hosting[number] = Hosting(simulator, self._starts[number].plan, simulator.link)
+        return self._hosting[number]
