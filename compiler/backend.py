@@ -103,7 +103,8 @@ def compile_graph(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Op
             lower,
             captured,
             folder=steps_folder(),
-            graphs=graphs_folder() if options.lower == "inductor" else None,
+            # Code with copies to the host is not taken from AOTAutograd's cache: nobody has tried that yet.
+            graphs=graphs_folder() if options.lower == "inductor" and not options.offload else None,
             on_oom=options.on_oom,
             optimizer=options.optimizer,
             sync=options.sync,

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from autockpt.partition.choice import Choice
-from autockpt.passes.problem import Outcome, Plan
+from autockpt.passes.problem import Offload, Outcome, Plan
 from autockpt.units import format_size
 
 _Bytes = Annotated[int, Meta(ge=0, le=2**62)]
@@ -32,6 +32,10 @@ class Figures(Struct, frozen=True, forbid_unknown_fields=True):
     method: _Text
     saved: tuple[_Text, ...]
     backward: tuple[_Text, ...]
+    offloaded: tuple[tuple[_Text, _Text, _Bytes], ...] = ()
+    """Name, release and reload of each, as in `autockpt.passes.problem.Offload`."""
+    host_bytes: _Bytes = 0
+    exposed_seconds: _Seconds = 0.0
 
     def __post_init__(self) -> None:
         # Terminals obey control characters.
@@ -51,18 +55,21 @@ class Figures(Struct, frozen=True, forbid_unknown_fields=True):
             compiled_bytes=decision.compiled_bytes,
             needed_bytes=decision.needed_bytes,
             graph_input_bytes=graph.graph_input_bytes,
-            saved_bytes=sum(graph.bytes_of(name) for name in plan.saved),
+            saved_bytes=sum(graph.bytes_of(name) for name in plan.saved - plan.on_host),
             step_seconds=float(decision.candidate.seconds),
             recompute_seconds=float(decision.candidate.recompute_seconds),
             planning_seconds=decision.planning_seconds,
             method=decision.candidate.method,
             saved=tuple(sorted(plan.saved)),
             backward=plan.backward,
+            offloaded=tuple((o.name, o.release_after, o.reload_before) for o in plan.offloaded),
+            host_bytes=decision.candidate.host_bytes,
+            exposed_seconds=float(decision.candidate.exposed_seconds),
         )
 
     @property
     def plan(self) -> Plan:
-        return Plan(frozenset(self.saved), self.backward)
+        return Plan(frozenset(self.saved), self.backward, tuple(Offload(*fields) for fields in self.offloaded))
 
     @property
     def verdict(self) -> Outcome:

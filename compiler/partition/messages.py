@@ -22,15 +22,39 @@ _ALWAYS_NAMED = (Content.PARAMETER, Content.INPUT, Content.GRADIENT, Content.SAV
 
 def one_line(decision: Decision, name: str) -> str:
     """One line for the log: peak, budget, what is saved and recomputed, the gap, planning time."""
-    forecast, compiled_bytes = decision.forecast, decision.compiled_bytes
+    plan, forecast, compiled_bytes = decision.plan, decision.forecast, decision.compiled_bytes
     compiled = f" (compiled: {format_size(compiled_bytes)})" if compiled_bytes is not None else ""
     return (
         f"{name}: peak {format_size(forecast.peak_bytes)}{compiled} "
         f"of a budget of {format_size(decision.budget_bytes)}, "
-        f"{len(decision.plan.saved)} tensors ({format_size(forecast.saved_bytes)}) saved, "
+        f"{len(plan.saved) - len(plan.offloaded)} tensors ({format_size(forecast.saved_bytes)}) saved, "
+        f"{offloaded_part(decision)}"
         f"{forecast.recompute_share:.1%} of the step recomputed ({decision.candidate.method}, {decision.gap}), "
         f"planned in {decision.planning_seconds:.2f} s"
     )
+
+
+def offloaded_part(decision: Decision) -> str:
+    """A part of a sentence; empty where nobody asked for offloading."""
+    plan, candidate = decision.plan, decision.candidate
+    if plan.offloaded:
+        waits = f"the step waits {candidate.exposed_seconds * 1e3:.2f} ms for them"
+        return f"{len(plan.offloaded)} ({format_size(candidate.host_bytes)}) offloaded to the host, {waits}, "
+    why = decision.why_not_offloaded
+    return f"none offloaded ({why}), " if why else ""
+
+
+def offloaded_json(decision: Decision) -> dict[str, Any]:
+    """Empty where nobody asked for offloading."""
+    plan, candidate = decision.plan, decision.candidate
+    if not decision.problem.host_bytes:
+        return {}
+    return {
+        "offloaded": {name: decision.problem.graph.bytes_of(name) for name in sorted(plan.on_host)},
+        "host_bytes": candidate.host_bytes,
+        "exposed_seconds": candidate.exposed_seconds,
+        "why_not_offloaded": decision.why_not_offloaded,
+    }
 
 
 def tensor_table(decision: Decision) -> str:
@@ -41,7 +65,7 @@ def tensor_table(decision: Decision) -> str:
     for value in graph.values:
         if value.role is not Role.FORWARD or not value.owns_bytes or (value.name not in recomputed | plan.saved):
             continue
-        choice = "saved" if value.name in plan.saved else "recomputed"
+        choice = "offloaded" if value.name in plan.on_host else "saved" if value.name in plan.saved else "recomputed"
         rows.append(
             f"{choice:<10}  {format_size(graph.bytes_of(value.name)):>10}  "
             f"{decision.problem.seconds[value.name] * 1e6:>9.1f} us  {value.name:<28}  "
@@ -126,7 +150,7 @@ def decision_json(decision: Decision, name: str) -> dict[str, Any]:
         "saved": {name: decision.problem.graph.bytes_of(name) for name in sorted(decision.plan.saved)},
         "recomputed": _recomputed(decision.problem.graph, decision),
         "backward": list(decision.plan.backward),
-    }
+    } | offloaded_json(decision)
 
 
 def _recomputed(graph: JointGraph, decision: Decision) -> list[str]:

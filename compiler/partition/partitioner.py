@@ -91,11 +91,11 @@ class Partitioner:
     def key(self) -> str:
         """Everything that a plan depends on, for the keys of Inductor's caches, but the budget.
 
-        They hash the partitioned modules, copies to the host included. What is live outside of a graph comes off its
+        They hash the partitioned modules, too. What is live outside of a graph comes off its
         budget, and differs a little from run to run: a plan that stays the same must find its kernels.
         """
         plan = self.request.plan.digest if self.request.plan else None
-        setup = replace(self.request.setup, budget=_ANY_BUDGET, host_bytes=0)
+        setup = replace(self.request.setup, budget=_ANY_BUDGET)
         request = f"{setup!r} {self.request.cost} {self.request.check_recomputed} {self.request.max_unbacked}"
         return f"autockpt {source_hash()} {request} {self.on_infeasible} {plan}"
 

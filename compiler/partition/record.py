@@ -56,6 +56,10 @@ class GraphDecision:
         self.graph_input_bytes = figures.graph_input_bytes
         self.step_seconds = figures.step_seconds
         self.recompute_seconds = figures.recompute_seconds
+        self.host_bytes = figures.host_bytes
+        """Offloaded to the host."""
+        self.exposed_seconds = figures.exposed_seconds
+        """For how long the step waits for copies to and from the host; part of `step_seconds`."""
         self.planning_seconds = figures.planning_seconds if choice is not None else 0.0
         """In this process: 0.0 where an earlier one stored the plan."""
         self.graph_plan: Plan = figures.plan

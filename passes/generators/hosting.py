@@ -74,6 +74,7 @@ class Hosting:
         self._first_use = {name: first[name] for name in movable if name in first}
         found = find_crossings(facts, self._forward, self._backward, sorted(movable))
         least_bytes = link.latency_seconds * min(link.out_bytes_per_second, link.in_bytes_per_second)
+        self._found, self._least_bytes = found, least_bytes
         self._crossings = {
             name: crossing
             for name, crossing in found.items()
@@ -83,6 +84,18 @@ class Hosting:
             and self._release(crossing, 10**9) is not None
         }
         self._live = np.array(self._forward.replayed.live_bytes), np.array(self._backward.replayed.live_bytes)
+
+    def why_not(self) -> str:
+        """Why nothing of this plan is worth moving to the host."""
+        found, link = self._found.values(), self._link
+        if not found:
+            return "no saved tensor may leave the device: they are outputs, or are not all of their memory"
+        if all(crossing.nbytes < self._least_bytes for crossing in found):
+            return "all saved tensors are so small that more than half of a copy would be latency"
+        both = {c.name: link.out_seconds(c.nbytes) + link.in_seconds(c.nbytes) for c in found}
+        if all(self._idle_seconds(crossing) < both[crossing.name] for crossing in found):
+            return "the time between the forward and the backward use of each tensor is shorter than its two copies"
+        return "copies that the step would wait for take longer than recomputing"
 
     def fitted(self, budget_bytes: int, most_exposed_seconds: float) -> Plan | None:
         """With values moved until the peak fits; None where that is not reached, or the step waits for longer."""
@@ -120,7 +133,11 @@ class Hosting:
         worst = int((trial.backward if in_backward else trial.forward).argmax())
         excess = max(self._peak_bytes(trial) - budget_bytes, 1)
         actions = list(self._actions(trial, in_backward, worst))
-        actions.sort(key=lambda action: -min(self._crossings[action[0]].nbytes, excess) * self._idle_seconds(action[0]))
+        actions.sort(
+            key=lambda action: (
+                -min(self._crossings[action[0]].nbytes, excess) * self._idle_seconds(self._crossings[action[0]])
+            )
+        )
         tried = (
             (found, min(self._crossings[name].nbytes, excess))
             for name, limits in actions[:_MOST_TRIED]
@@ -128,9 +145,8 @@ class Hosting:
         )
         return min(tried, key=lambda each: _price(trial, *each), default=(None, 0))[0]
 
-    def _idle_seconds(self, name: str) -> float:
+    def _idle_seconds(self, crossing: Crossing) -> float:
         """From the last use in the forward to the first in the backward."""
-        crossing = self._crossings[name]
         away = self._starts[0][-1] - self._starts[0][crossing.last_read + 1] + self._starts[1][crossing.first_read]
         return max(away, 1e-12)
 

@@ -62,6 +62,17 @@ class Offloads:
         found = [self.space.evaluator.evaluate(plan, OFFLOAD) for plan in plans if plan.offloaded]
         return min(found, key=by_peak, default=None)
 
+    def why_not(self, chosen: Candidate) -> str:
+        """Why this candidate offloads nothing, in words; empty where it does, or where nobody asked."""
+        simulator = self.space.evaluator.simulator
+        if chosen.plan.offloaded or not self.space.problem.host_bytes:
+            return ""
+        if simulator.link is None:
+            return "the device profile has no link to the host"
+        if chosen.seconds <= self.space.fastest_cut.seconds:
+            return "the fastest plan fits without it"
+        return Hosting(simulator, self.space.fastest_cut.plan, simulator.link).why_not()
+
     def _from(self, number: int) -> Hosting:
         if number not in self._hosting:
             simulator = self.space.evaluator.simulator

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from autockpt.passes.forecast import Candidate, Forecast
+from autockpt.passes.generators import Offloads
 from autockpt.passes.graph import JointGraph
 from autockpt.passes.planners.frontier import PLANNERS, Frontier
 from autockpt.passes.problem import (
@@ -100,12 +101,20 @@ class Decision:
     def gap(self) -> Gap:
         """How far the step may be from the fastest within its budget."""
         space, seconds, budget = self.frontier.space, self.candidate.seconds, self.budget_bytes
+        if self.problem.host_bytes and self.frontier.simulator.link:
+            # Both bounds are of plans that save or recompute: none is known for plans that offload.
+            return Gap(max(seconds - self.fastest_seconds, 0.0), 0.0, 0.0, seconds)
         return Gap(
             overhead_seconds=max(seconds - self.fastest_seconds, 0.0),
             bound_seconds=max(min(space.bound_seconds(budget), seconds) - self.fastest_seconds, 0.0),
             class_bound_seconds=max(min(space.class_bound_seconds(budget), seconds) - self.fastest_seconds, 0.0),
             step_seconds=seconds,
         )
+
+    @property
+    def why_not_offloaded(self) -> str:
+        """Why nothing is offloaded although it was asked for; empty otherwise."""
+        return Offloads(self.frontier.space).why_not(self.candidate)
 
     @property
     def min_peak_bytes(self) -> int:

@@ -143,6 +143,24 @@ def test_what_does_not_pay_is_not_offloaded(declined: Problem) -> None:
     assert found == Frontier(replace(declined, host_bytes=0)).within(budget_bytes)
 
 
+@pytest.mark.parametrize(
+    ("declined", "sentence"),
+    [
+        (linked(problem(chain(6)), bytes_per_second=1e-3), "shorter than its two copies"),
+        (linked(problem(chain(6)), bytes_per_second=UNIT / 3), "take longer than recomputing"),
+        (linked(problem(chain(6)), latency=1e6), "more than half of a copy would be latency"),
+        (replace(linked(problem(chain(6))), device=load_profile("cpu")), "no link to the host"),
+    ],
+)
+def test_a_plan_says_why_nothing_is_offloaded(declined: Problem, sentence: str) -> None:
+    space = SearchSpace(declined)
+    assert sentence in Offloads(space).why_not(space.evaluator.saving(frozenset(), "lowest"))
+    assert Offloads(space).why_not(space.fastest_cut) in (
+        "the fastest plan fits without it",
+        "the device profile has no link to the host",
+    )
+
+
 def test_nothing_is_offloaded_where_the_fastest_plan_fits() -> None:
     frontier = Frontier(linked(problem(chain(6))))
     found = frontier.within(frontier.fastest.peak_bytes)
