@@ -16,6 +16,8 @@ def may_offload(problem: Problem, name: str) -> bool:
     """
     graph = problem.graph
     value = graph.by_name[name]
+    if problem.may_change_layouts:
+        return False
     if value.role is not Role.FORWARD or not value.owns_bytes or value.kind is Kind.SYMBOL or value.spec is None:
         return False
     if Trait.DATA_SIZE in value.traits or name in graph.output_storages:

@@ -63,6 +63,12 @@ class Problem:
         return self.graph.graph_input_bytes + self.extra_static_bytes
 
     @cached_property
+    def may_change_layouts(self) -> bool:
+        """Whether Inductor may run convolutions channels-last: with copies to the host, gradients of such a graph
+        differed in their last bits, so nothing of it is offloaded."""
+        return self.lowering is Lowering.INDUCTOR and any("convolution" in v.operator for v in self.graph.values)
+
+    @cached_property
     def needed_by_backward(self) -> frozenset[str]:
         """Values that the backward reads, and those tagged MUST_SAVE that any of them is computed from.
 
