@@ -6,7 +6,7 @@ Imports `graph` and `problem` of the passes, and `cost_models`.
 from autockpt.passes.forecast.candidate import TORCH_PARTITION, Candidate, Evaluator
 from autockpt.passes.forecast.clock import Family, Times
 from autockpt.passes.forecast.copies.engines import Copy, EngineRun, run_engine
-from autockpt.passes.forecast.copies.link import Link
+from autockpt.passes.forecast.copies.link import HostLink
 from autockpt.passes.forecast.copies.moments import Crossing, find_anchors, find_crossings
 from autockpt.passes.forecast.copies.replay import Absence, copies_in, copies_out
 from autockpt.passes.forecast.fuse import FusedPass
@@ -26,7 +26,7 @@ __all__ = [
     "Family",
     "Forecast",
     "FusedPass",
-    "Link",
+    "HostLink",
     "Live",
     "Peak",
     "Simulator",

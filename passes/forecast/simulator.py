@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from autockpt.passes.forecast.clock import Clock
-from autockpt.passes.forecast.copies.link import Link
+from autockpt.passes.forecast.copies.link import HostLink
 from autockpt.passes.forecast.copies.moments import find_anchors, find_crossings
 from autockpt.passes.forecast.copies.replay import Absence, backward_with_copies, forward_with_copies
 from autockpt.passes.forecast.facts import GraphFacts
@@ -38,7 +38,7 @@ class Simulator:
         """Plans that save the same values have the same forward."""
         self._backwards: dict[Plan, ReplayedPass] = {}
         self._with_copies: dict[Plan, tuple[ReplayedPass, ReplayedPass]] = {}
-        self.link = Link.of(problem.device)
+        self.link = HostLink.of(problem.device)
 
     def passes(self, plan: Plan) -> tuple[ReplayedPass, ReplayedPass]:
         """Forward and backward. The last few are cached: callers ask for several figures of the plans they tried."""

@@ -17,7 +17,7 @@ import numpy as np
 from autockpt.passes.forecast import (
     Absence,
     Crossing,
-    Link,
+    HostLink,
     Simulator,
     copies_in,
     copies_out,
@@ -55,7 +55,7 @@ class _Trial:
 
 
 class Hosting:
-    def __init__(self, simulator: Simulator, plan: Plan, link: Link) -> None:
+    def __init__(self, simulator: Simulator, plan: Plan, link: HostLink) -> None:
         problem = simulator.problem
         self._simulator, self._plan, self._link = simulator, plan, link
         movable = [name for name in plan.saved if may_offload(problem, name)]

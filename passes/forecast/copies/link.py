@@ -8,13 +8,13 @@ from autockpt.cost_models import DeviceProfile
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class HostLink:
     out_bytes_per_second: float
     in_bytes_per_second: float
     latency_seconds: float
 
     @classmethod
-    def of(cls, device: DeviceProfile | None) -> Link | None:
+    def of(cls, device: DeviceProfile | None) -> HostLink | None:
         """None where the profile has no link, or the device is not known: nothing is offloaded then."""
         if device is None or not (device.device_to_host_bytes_per_second and device.host_to_device_bytes_per_second):
             return None

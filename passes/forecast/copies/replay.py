@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from autockpt.passes.forecast.copies.engines import Copy, run_engine
-from autockpt.passes.forecast.copies.link import Link
+from autockpt.passes.forecast.copies.link import HostLink
 from autockpt.passes.forecast.copies.moments import Crossing
 from autockpt.passes.forecast.replay import ReplayedPass
 
@@ -20,7 +20,7 @@ class Absence:
     reloaded: int
 
 
-def copies_out(absences: Sequence[Absence], link: Link) -> list[Copy]:
+def copies_out(absences: Sequence[Absence], link: HostLink) -> list[Copy]:
     """In the order in which they start: each right after its value is computed."""
     ordered = sorted(absences, key=lambda absence: (absence.crossing.written, absence.crossing.forward_buffer))
     return [
@@ -29,7 +29,7 @@ def copies_out(absences: Sequence[Absence], link: Link) -> list[Copy]:
     ]
 
 
-def copies_in(absences: Sequence[Absence], link: Link) -> list[Copy]:
+def copies_in(absences: Sequence[Absence], link: HostLink) -> list[Copy]:
     """In the order in which they start; of those that start together, the first needed goes first."""
     ordered = sorted(
         absences, key=lambda absence: (absence.reloaded, absence.crossing.first_read, absence.crossing.name)
@@ -40,7 +40,7 @@ def copies_in(absences: Sequence[Absence], link: Link) -> list[Copy]:
 
 
 def forward_with_copies(
-    base: ReplayedPass, absences: Sequence[Absence], starts: Sequence[float], link: Link | None
+    base: ReplayedPass, absences: Sequence[Absence], starts: Sequence[float], link: HostLink | None
 ) -> ReplayedPass:
     live_bytes = list(base.replayed.live_bytes)
     for absence in absences:
@@ -52,7 +52,7 @@ def forward_with_copies(
 
 
 def backward_with_copies(
-    base: ReplayedPass, absences: Sequence[Absence], starts: Sequence[float], link: Link | None
+    base: ReplayedPass, absences: Sequence[Absence], starts: Sequence[float], link: HostLink | None
 ) -> ReplayedPass:
     live_bytes = list(base.replayed.live_bytes)
     for absence in absences:
