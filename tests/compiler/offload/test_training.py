@@ -29,6 +29,9 @@ Step = Callable[[], torch.Tensor]
 def poisoned() -> Iterator[None]:
     """Host memory and targets of copies are NaN before they are written, and copies are late."""
     torch._dynamo.reset()
+    # Steps of other tests may have left tensors on the host, in cycles.
+    gc.collect()
+    drain()
     torch.manual_seed(0)
     MEMORY.poison = True
     with slowed(0.001):
