@@ -24,6 +24,8 @@ class JsonRow(Protocol):
 
 
 R = TypeVar("R", bound=JsonRow)
+_NEEDS = {"budget": ({"targets", "instance"}, "models or --instance"), "layers": ({"depth"}, "--depth")}
+"""By the option: what it has a meaning with, any of these, and that in words."""
 
 
 @click.command(cls=Command)
@@ -83,8 +85,13 @@ def _run(parsed: Arguments) -> int:
         raise OptionError(f"{' and '.join(chosen)} together; bench plan does one thing at a time")
     if parsed.ablate and not parsed.targets:
         raise OptionError("--ablate needs models: autockpt bench plan SCRIPT.py:FACTORY --ablate")
-    benches = {"targets": _gaps, "instance": _instance, "baselines": _baselines, "depth": _depth}
-    run = _ablation if parsed.ablate else benches[chosen[0]] if chosen else _scale
+    for option, (others, words) in _NEEDS.items():
+        if getattr(parsed, option) and others.isdisjoint(chosen):
+            raise OptionError(f"--{option} needs {words}")
+    if parsed.sizes and chosen:
+        raise OptionError("--sizes is for planning time over graph size, without models or files")
+    by_choice = {"targets": _gaps, "instance": _instance, "baselines": _baselines, "depth": _depth}
+    run = _ablation if parsed.ablate else by_choice[chosen[0]] if chosen else _scale
     return run(parsed)
 
 

@@ -96,6 +96,9 @@ def test_a_value_out_of_range_is_a_usage_error_before_any_work(
         (["m.py:f", "--budget", "1.5"], "budget '1.5' is not a fraction"),
         (["m.py:f", "--budget", "half"], "budget 'half' is not a fraction"),
         (["--ablate"], "--ablate needs models"),
+        (["--budget", "0.5"], "--budget needs models or --instance"),
+        (["--layers", "8"], "--layers needs --depth"),
+        (["m.py:f", "--sizes", "1000"], "--sizes is for planning time over graph size"),
         (["m.py:f", "--instance", "a.json"], "one thing at a time"),
     ],
 )
