@@ -23,15 +23,19 @@ class CpuCopy:
         try:
             if delay_seconds:
                 time.sleep(delay_seconds)
-            assert self._tensors is not None
-            source, written = self._tensors
-            # Dense tensors of equal strides: their bytes. Releases Python's lock, and runs in this thread alone.
-            ctypes.memmove(written.data_ptr(), source.data_ptr(), source.numel() * source.element_size())
+            self._copy()
         except BaseException as error:
-            self._error = error
+            self._error = error.with_traceback(None)
         finally:
             self._tensors = None
             self._done.set()
+
+    def _copy(self) -> None:
+        """A function of its own: when others learn that the copy is done, no variable of this thread holds a tensor."""
+        assert self._tensors is not None
+        source, written = self._tensors
+        # Dense tensors of equal strides: their bytes. Releases Python's lock, and runs in this thread alone.
+        ctypes.memmove(written.data_ptr(), source.data_ptr(), source.numel() * source.element_size())
 
     def wait(self) -> None:
         self._done.wait()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,7 @@ import torch
 
 from autockpt.machine import live_bytes
 from autockpt.offload import OFFLOAD, RELOAD, WAIT, drain, host_memory, is_host_memory, slowed
+from autockpt.offload.engine import CpuCopy
 from autockpt.offload.transfers import transfers
 
 CPU = torch.device("cpu")
@@ -136,6 +138,24 @@ def test_what_is_dropped_unread_leaves_nothing_behind() -> None:
             OFFLOAD(torch.randn(1000))
     gc.collect()
     assert (MEMORY.taken_bytes, transfers(CPU).under_way) == before
+
+
+def test_when_others_learn_that_a_copy_is_done_its_thread_holds_no_tensor() -> None:
+    """What is freed after a wait is free at once, or the device holds more than the plan says."""
+    source, written = torch.ones(10), torch.empty(10)
+    held = weakref.ref(source), weakref.ref(written)
+    seen: list[bool] = []
+
+    class Watched(threading.Event):
+        def set(self) -> None:
+            seen.append(all(tensor() is None for tensor in held))
+            super().set()
+
+    copy = CpuCopy(source, written)
+    copy._done = Watched()
+    del source, written
+    copy.run(0.0)
+    assert seen == [True]
 
 
 def test_waiting_twice_is_refused() -> None:
