@@ -113,7 +113,7 @@ def read_step(folder: Path, key: str) -> StoredStep | None:
 
 
 def ignore_step(name: str, error: Exception) -> None:
-    log.warning("the stored plan of a step, %s, is ignored, and the step is planned anew: %s", name, error)
+    log.warning("the stored plan of a step, %s, is ignored, and the step is planned anew: %s", name, str(error))
 
 
 def _path(folder: Path, key: str) -> Path:
