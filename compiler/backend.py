@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -18,11 +18,14 @@ from torch._dynamo.eval_frame import innermost_fn
 from torch._inductor.compile_fx import compile_fx
 
 from autockpt.cost_models import DeviceProfile, load_profile
+from autockpt.frames import with_room
 from autockpt.inductor import (
     CacheEntry,
     CapturedGraph,
+    CompiledEach,
     InnerCompile,
     PartitionFn,
+    compile_each,
     inductor_rules,
     interpret,
     precision_patches,
@@ -30,7 +33,7 @@ from autockpt.inductor import (
 )
 from autockpt.machine import cache_folder, find_profile, offload_bytes, with_tf32
 from autockpt.options import Options, resolve_budget
-from autockpt.partition import Request, free_with
+from autockpt.partition import GraphDecision, Partitioner, Request, choose_by_size, free_with
 from autockpt.passes.problem import CHECKED_MARGIN, UNCHECKED_MARGIN, Lowering, Setup
 from autockpt.step import compile_alone, compile_in_step
 from autockpt.vouch import allowed_operators
@@ -87,6 +90,11 @@ class Backend:
 
 
 def compile_graph(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Options) -> Compiled:
+    """What Dynamo is to call for this graph."""
+    return with_room(_compile_graph, gm, example_inputs, options)
+
+
+def _compile_graph(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Options) -> Compiled:
     device = _device_of(example_inputs)
     request, lower = _request(device, options), partial(_lower, options)
     if options.scope == "graph":
@@ -112,6 +120,23 @@ def compile_graph(gm: fx.GraphModule, example_inputs: Sequence[Any], options: Op
     # Dynamo unwraps what a backend returns and holds the innermost function.
     free_with(innermost_fn(compiled), partitioner.recorded)
     return compiled
+
+
+def compile_with_each(gm: fx.GraphModule, example_inputs: Sequence[Any], several: Iterable[Options]) -> CompiledEach:
+    """A graph by itself with each of several options, run operator by operator, and traced once for all of them.
+
+    Options are asked for when the graph is compiled with those before them.
+    """
+    device, recorded = _device_of(example_inputs), list[GraphDecision]()
+
+    def partitions() -> Iterator[PartitionFn]:
+        for options in several:
+            partitioner = Partitioner(_request(device, options), options.on_infeasible, recorded, choose_by_size)
+            yield PartitionFn(partitioner, None, gm, len(example_inputs))
+
+    each = compile_each(gm, example_inputs, partitions())
+    free_with(innermost_fn(each.forward), recorded)
+    return each
 
 
 def steps_folder() -> Path:

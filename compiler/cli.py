@@ -46,8 +46,7 @@ def autockpt() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     if arguments is None:
-        # The process ends with the command: graphs that are left need not be scanned for cycles, which takes seconds.
-        atexit.register(gc.freeze)
+        atexit.register(_leave_objects)
     try:
         code = autockpt.main(arguments, prog_name="autockpt", standalone_mode=False, obj=arguments is None)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -68,6 +67,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         click.echo(f"autockpt: {error}", err=True)
         return 2
     return int(code or 0)
+
+
+def _leave_objects() -> None:
+    """The process ends with the command: graphs that are left need not be scanned for cycles, which takes seconds."""
+    gc.freeze()
+    # What is left is destroyed after the modules that it uses. A lock of torch's cache then prints a traceback.
+    sys.unraisablehook = lambda _: None
 
 
 if __name__ == "__main__":

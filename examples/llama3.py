@@ -36,18 +36,25 @@ def rotate(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     return torch.cat((first * cosine - second * sine, second * cosine + first * sine), dim=-1)
 
 
+class FeedForward(nn.Module):
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        self.gate, self.up = nn.Linear(width, hidden, bias=False), nn.Linear(width, hidden, bias=False)
+        self.down = nn.Linear(hidden, width, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down(F.silu(self.gate(x)) * self.up(x))
+
+
 class Block(nn.Module):
     def __init__(self, width: int, heads: int, key_heads: int, hidden: int) -> None:
         super().__init__()
         self.norm_attention, self.norm_mlp = nn.RMSNorm(width, eps=1e-5), nn.RMSNorm(width, eps=1e-5)
-        self.attention = Attention(width, heads, key_heads)
-        self.gate, self.up = nn.Linear(width, hidden, bias=False), nn.Linear(width, hidden, bias=False)
-        self.down = nn.Linear(hidden, width, bias=False)
+        self.attention, self.mlp = Attention(width, heads, key_heads), FeedForward(width, hidden)
 
     def forward(self, x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
         x = x + self.attention(self.norm_attention(x), cosine, sine)
-        normed = self.norm_mlp(x)
-        return x + self.down(F.silu(self.gate(normed)) * self.up(normed))
+        return x + self.mlp(self.norm_mlp(x))
 
 
 class Llama(nn.Module):

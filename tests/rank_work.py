@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 import warnings
 from typing import Any
 
 import torch
+from rank_sequence import gathered_again
 from torch import nn
 
 import autockpt
@@ -20,9 +22,9 @@ SHORT = 2.0
 
 
 class Layers(nn.Module):
-    def __init__(self, count: int = 4) -> None:
+    def __init__(self, count: int = 4, width: int = 64) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(nn.Linear(64, 64) for _ in range(count))
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(count))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         for layer in self.layers:
@@ -48,9 +50,9 @@ def has_free(nbytes: int) -> None:
     budgets.free_bytes = lambda device: nbytes
 
 
-def uneven_memory(rank: int) -> str:
+def four_ranks(rank: int) -> dict[str, Any]:
     has_free((400 + 150 * rank) * KiB)
-    return step()
+    return {"auto": step(), "sequence": gathered_again(rank, 4)}
 
 
 def scenarios(rank: int) -> dict[str, Any]:
@@ -72,15 +74,48 @@ def scenarios(rank: int) -> dict[str, Any]:
     torch.distributed.barrier()
     agreed.COMPILING_SECONDS = 60.0
     found["after"] = step(count=5)
+    # Two searches that end differently, as those of a rank whose time was up.
+    search = {"planner": "min_cut" if rank else "auto", "solve_seconds": 1e-9 if rank else 60.0}
+    found["searched alone"] = step(count=12, budget="1400KiB", sync=False, **search)
+    found["searched"] = step(count=12, budget="1400KiB", **search)
+    found["sequence"] = gathered_again(rank, 2)
     torch.distributed.barrier()
+    agreed.collectives_in = lambda modules: [f"of rank {rank}"]
+    try:
+        step(count=3)
+    except autockpt.AutockptError as error:
+        found["other collectives"] = str(error)
     return found
+
+
+def pieces(rank: int) -> dict[str, Any]:
+    """DDP with a bucket for each layer: Dynamo cuts the graph, and the pieces are planned together."""
+    torch.manual_seed(0)
+    layers = Layers(width=512)
+    model = nn.parallel.DistributedDataParallel(layers, bucket_cap_mb=1.1)
+    options = {"memory_budget": "64MiB", "lower": "eager", "scope": "step"}
+    compiled, data = torch.compile(model, backend="autockpt", options=options), torch.randn(64, 512)
+    gradients = []
+    for _ in range(4):
+        model.zero_grad()
+        compiled(data).backward()
+        gradients.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
+    model.zero_grad()
+    layers(data).backward()
+    expected = [p.grad for p in model.parameters() if p.grad is not None]
+    made = autockpt.step_decision()
+    return {
+        "calls": len(made.calls) if made is not None else 0,
+        "gradients": all(torch.equal(a, b) for one in gradients for a, b in zip(one, expected, strict=True)),
+        "plan": str([(call.saved_bytes, call.method) for call in made.calls]) if made is not None else "",
+    }
 
 
 def dies(rank: int) -> str:
     agreed.COMPILING_SECONDS = SHORT
     if rank == 1:
-        # In the middle of a planning: what it would have agreed on never comes.
-        os._exit(9)
+        # In the middle of a planning: it has told its budget, and its plan never comes.
+        sys.modules["autockpt.partition.choose"].decide = lambda *_: os._exit(9)  # type: ignore[attr-defined]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         plan = step()

@@ -97,3 +97,19 @@ def _what_if(peak: int, step: float, overhead: float) -> list[dict[str, Any]]:
         }
         for change, batch, seq, share, slower in rows
     ]
+
+
+def offloaded_report() -> dict[str, Any]:
+    """The same with one tensor that waits on the host between two launches."""
+    report = sample_report()
+    (graph,) = report["graphs"]
+    launches = graph["timeline"]["launches"]
+    out, back = launches[2], launches[-3]
+    copies = [
+        {"name": "gelu", "bytes": 64 * MIB, "direction": "out", "start_seconds": out["start_seconds"], "seconds": 1e-3},
+        {"name": "gelu", "bytes": 64 * MIB, "direction": "in", "start_seconds": back["start_seconds"], "seconds": 1e-3},
+    ]
+    sums = {"host_bytes": 64 * MIB, "moved_bytes": 128 * MIB, "exposed_seconds": 2e-4, "why_not": ""}
+    graph["offload"] = {**sums, "copies": copies}
+    max(graph["tensors"], key=lambda tensor: tensor["bytes"])["decision"] = "offloaded"
+    return report

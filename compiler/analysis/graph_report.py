@@ -10,6 +10,10 @@ timeline                        kinds (of bytes), launches, peak (index of the l
 blocks                          allocations: name, bytes, kind, first_launch, last_launch
 at_peak                         operation, pass, by_kind, by_module, largest (name, bytes, kind, source)
 tensors                         see `tensors`
+offload                         only where it was asked for:
+  host_bytes, moved_bytes       most bytes on the host at a time; bytes copied in both directions in one step
+  exposed_seconds, why_not      for how long the step waits for copies; why nothing is offloaded, or ""
+  copies                        name, bytes, direction ("out" to the host, or "in"), start_seconds, seconds
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from autockpt.analysis.graph import GraphAnalysis
 from autockpt.analysis.tensors import tensor_rows
 from autockpt.partition import breakdown_json
 from autockpt.passes.forecast import Content, Timeline, build_timeline
+from autockpt.passes.planners import Decision
 
 _KINDS = tuple(content.value for content in Content)
 
@@ -43,7 +48,7 @@ def graph_report(name: str, graph: GraphAnalysis, *, timeline: bool) -> dict[str
             "gap": decision.gap.as_json(),
             "at_peak": _at_peak(graph),
             "tensors": list(tensor_rows(decision, graph.timeline)),
-        }
+        } | _offload(decision, graph.timeline)
         return report | details | _live_memory(graph, graph.timeline)
     if timeline:
         return report | _live_memory(graph, build_timeline(decision.frontier.simulator, decision.plan))
@@ -89,4 +94,29 @@ def _at_peak(graph: GraphAnalysis) -> dict[str, Any]:
         "by_kind": {content.value: size for content, size in graph.decision.forecast.filled_by().items()},
         "by_module": found["by_module"],
         "largest": [{**entry, "kind": Content[entry["kind"].upper()].value} for entry in found["largest"]],
+    }
+
+
+def _offload(decision: Decision, timeline: Timeline) -> dict[str, Any]:
+    """One entry; none where nobody asked for offloading."""
+    if not decision.problem.host_bytes:
+        return {}
+    copies = [
+        {
+            "name": copy.name,
+            "bytes": copy.nbytes,
+            "direction": "out" if copy.to_host else "in",
+            "start_seconds": copy.start_seconds,
+            "seconds": copy.end_seconds - copy.start_seconds,
+        }
+        for copy in timeline.copies
+    ]
+    return {
+        "offload": {
+            "host_bytes": decision.candidate.host_bytes,
+            "moved_bytes": sum(copy.nbytes for copy in timeline.copies),
+            "exposed_seconds": decision.candidate.exposed_seconds,
+            "why_not": decision.why_not_offloaded,
+            "copies": copies,
+        }
     }

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
+from autockpt.inductor import plain_tensors
 from autockpt.optimizers import check_optimizer, named_optimizer
 
 
@@ -40,5 +41,5 @@ def optimizer_state(
         optimizer.step()
         for parameter in trained:
             parameter.grad = None
-    state = [leaf for leaf in tree_leaves(dict(optimizer.state)) if isinstance(leaf, torch.Tensor)]
+    state = plain_tensors(tree_leaves(dict(optimizer.state)))
     return OptimizerState(shown, sum(tensor.untyped_storage().nbytes() for tensor in state))

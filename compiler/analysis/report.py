@@ -18,6 +18,7 @@ frontier                        plans by rising peak: budget_bytes, peak_bytes, 
 baselines                       name, peak_bytes, step_seconds, recompute_seconds
 graphs                          one entry a graph, or a variant of it: see `graph_report`
 step                            all calls of the step on one clock: see `step_report`; null where it is one call
+rank                            of one rank of a job: see `rank.report`; null where the step is that of one process
 breaks                          graph breaks: reason, count
 what_if                         change, settings, fits, peak_bytes, min_peak_bytes, fastest_bytes, step_seconds,
                                 overhead
@@ -39,6 +40,7 @@ import torch
 
 from autockpt.analysis.graph import GraphAnalysis
 from autockpt.analysis.graph_report import graph_report
+from autockpt.analysis.rank.report import rank_report
 from autockpt.analysis.request import AnalysisRequest
 from autockpt.analysis.result import PlannedStep
 from autockpt.analysis.step_report import step_figures, step_report
@@ -82,11 +84,18 @@ def build_report(request: AnalysisRequest, step: PlannedStep) -> dict[str, Any]:
     }
     report["step"] = step_report(step.step, report["graphs"]) if step.step else None
     report |= step_figures(step.step, step.graphs) if step.step else _figures(step)
+    report["rank"] = _rank(request, step)
     report |= _memory(step)
     over = report["outcome"] == "over_budget"
     over = over or needed_bytes(report) > device_limit(request.memory_budget, request.profile)
     report |= {"fits": not over, "outcome": "over_budget" if over else report["outcome"]}
     return report | {"verdict": verdict(request, report)}
+
+
+def _rank(request: AnalysisRequest, step: PlannedStep) -> dict[str, Any] | None:
+    if request.job is None or step.fake is None or step.step is None or step.step.clock is None:
+        return None
+    return rank_report(request.job, step.fake, step.step.clock, step.step.plan.options)
 
 
 def _graphs(step: PlannedStep) -> list[dict[str, Any]]:

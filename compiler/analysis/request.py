@@ -10,21 +10,23 @@ import torch
 
 from autockpt.cost_models import DeviceProfile, ProfileError, load_profile, shown
 from autockpt.errors import OptionError
-from autockpt.inductor import FakeStep, inductor_rules
+from autockpt.inductor import FakeJob, FakeStep, Job, inductor_rules
 from autockpt.machine import default_device, find_profile, with_tf32
 from autockpt.options import check_budget, offline_budget
 from autockpt.passes.problem import CHECKED_MARGIN, UNCHECKED_MARGIN, Setup
 from autockpt.plans import PlanFile
-from autockpt.units import Progress
+from autockpt.units import Progress, parse_size
 from autockpt.vouch import allowed_operators
+
+_UNKNOWN_HOST = 2**62
 
 
 @dataclass(frozen=True)
 class AnalysisRequest:
     target: str
     """What the report calls the step: `SCRIPT.py:FACTORY`, or the class of the model."""
-    build: Callable[[torch.device, Mapping[str, Any]], FakeStep]
-    """Makes the step for a device and the `settings`, of tensors without memory."""
+    build: Callable[[torch.device, Mapping[str, Any], FakeJob | None], FakeStep]
+    """Makes the step for a device and the `settings`, of tensors without memory, as one process or a rank of a job."""
     profile: DeviceProfile
     """Of the device to plan for, which need not be present."""
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -39,6 +41,10 @@ class AnalysisRequest:
     """Forecast this plan in the place of planning."""
     accumulate: int = 1
     """Micro-batches of a step, whose gradients add up."""
+    offload: bool | str = False
+    """Whether tensors may wait on the host: as many as fit a size, or True for any number, the host not being known."""
+    job: Job | None = None
+    """Of which this is one rank; None: the step of one process."""
     alternatives: bool = True
     """Whether to compute the frontier, the baselines and the tables of tensors too, besides the chosen plan."""
     solve_seconds: float = 60.0
@@ -47,6 +53,12 @@ class AnalysisRequest:
     def __post_init__(self) -> None:
         if self.accumulate < 1:
             raise OptionError(f"accumulate={self.accumulate}: a step has at least one micro-batch")
+        if self.job and self.dry_run:
+            raise OptionError("lower: a rank of a job is a step of several calls, which is not run dry")
+        if self.offload and self.job:
+            raise OptionError("offload: a rank of a job is a step of several calls, of which nothing is offloaded yet")
+        if isinstance(self.offload, str):
+            _check_size(self.offload)
         if self.memory_budget is not None:
             try:
                 check_budget(self.memory_budget)
@@ -63,7 +75,24 @@ class AnalysisRequest:
             margin=CHECKED_MARGIN if self.dry_run else UNCHECKED_MARGIN,
             allowed=allowed_operators(),
             rules=inductor_rules(),
+            host_bytes=self.host_bytes,
         )
+
+    @property
+    def host_bytes(self) -> int:
+        """The most that may be on the host at a time."""
+        if isinstance(self.offload, str):
+            return parse_size(self.offload)
+        return _UNKNOWN_HOST if self.offload else 0
+
+
+def _check_size(offload: str) -> None:
+    try:
+        if parse_size(offload):
+            return
+    except ValueError:
+        pass
+    raise OptionError(f"offload={shown(offload)} is neither true, false nor the most host memory, such as '64GiB'")
 
 
 def device_profile(device: str | None) -> DeviceProfile:
@@ -74,3 +103,12 @@ def device_profile(device: str | None) -> DeviceProfile:
         return with_tf32(load_profile(device))
     except ProfileError as error:
         raise OptionError(f"device: {error}") from None
+
+
+def job_of(world_size: int | None, rank: int | None) -> Job | None:
+    """None without a world size."""
+    if world_size is None:
+        if rank is not None:
+            raise OptionError(f"rank={rank} is of no job: give world_size, too")
+        return None
+    return Job(world_size, rank or 0)

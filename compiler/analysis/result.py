@@ -10,7 +10,7 @@ import torch
 from autockpt.analysis.graph import GraphAnalysis
 from autockpt.analysis.optimizer_state import OptimizerState
 from autockpt.analysis.step import StepAnalysis
-from autockpt.inductor import GraphBreak
+from autockpt.inductor import FakeStep, GraphBreak
 from autockpt.plans import PlanFile
 from autockpt.render import render, save
 
@@ -37,6 +37,7 @@ class PlannedStep:
     optimizer: OptimizerState | None = None
     step: StepAnalysis | None = None
     """The plan for all calls together; None where the step is one call of one graph."""
+    fake: FakeStep | None = field(default=None, repr=False)
 
     @property
     def state_bytes(self) -> int:

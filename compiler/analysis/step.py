@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from autockpt.analysis.graph import GraphAnalysis
+from autockpt.analysis.rank.clock import RankClock
 from autockpt.inductor import (
     BETWEEN,
     GRADIENTS,
@@ -31,7 +32,9 @@ from autockpt.passes.step import (
     StepPlan,
     StepProblem,
     StepRange,
+    StreamPass,
     calls_from_passes,
+    fastest_choices,
     option_of,
     resolve_budget,
     solve,
@@ -57,6 +60,15 @@ class StepAnalysis:
     """Of these: "graph 0", or "graph 0, variant 1" where a graph has two."""
     graph_of_call: tuple[int, ...]
     """Position in `graphs`; -1 for code that is not compiled."""
+    clock: RankClock | None = None
+    """Of one rank of a job; else the seconds of a step are those of its calls, one after the other."""
+
+    def seconds(self, plan: StepPlan) -> float:
+        return self.clock(plan.options).step if self.clock else plan.seconds
+
+    def fastest_seconds(self, problem: StepProblem) -> float:
+        choices = fastest_choices(problem)
+        return self.clock(problem.chosen(choices)).step if self.clock else problem.seconds(choices)
 
     @cached_property
     def range(self) -> StepRange:
@@ -75,8 +87,10 @@ def analyze_step(
     held: Mapping[str, int],
     state_bytes: int,
     accumulate: int,
+    timed: bool = False,
 ) -> StepAnalysis:
-    """`held` are the bytes of parameters, inputs and gradients, for a step that could not be observed."""
+    """`held` are the bytes of parameters, inputs and gradients, for a step that could not be observed. `timed`: it was
+    observed what was issued on which stream."""
     micro_batches = traced.micro_batches or (_assumed(graphs, held),)
     observed = _joined([*micro_batches[:1], *micro_batches[-1:] * (accumulate - 1)])
     names = [_name(call.graph) for call in observed.calls]
@@ -100,6 +114,7 @@ def analyze_step(
         tuple(_with_option(graphs[graph], graphs[graph].table.options[choice], plan) for graph, choice in variants),
         tuple(_variant_names(variants)),
         tuple(position.get((call.graph, n), -1) for call, n in zip(observed.calls, plan.choices, strict=True)),
+        RankClock(observed, graphs) if timed else None,
     )
 
 
@@ -150,6 +165,10 @@ def _joined(micro_batches: Sequence[ObservedStep]) -> ObservedStep:
         first = len(joined.calls)
         joined.calls += one.calls
         joined.passes += [replace(found, call=found.call + first) for found in one.passes]
+        joined.issued += [
+            replace(found, call=found.call + first) if isinstance(found, StreamPass) else found for found in one.issued
+        ]
+        joined.collectives += one.collectives
     return joined
 
 

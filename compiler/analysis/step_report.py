@@ -19,17 +19,20 @@ from typing import Any
 
 from autockpt.analysis.graph import GraphAnalysis
 from autockpt.analysis.step import StepAnalysis, step_frontier, with_candidates
-from autockpt.inductor import BETWEEN, GRADIENTS, INPUTS, PARAMETERS
+from autockpt.inductor import BETWEEN, COMMUNICATION, GATHERED, GRADIENTS, INPUTS, PARAMETERS
 from autockpt.passes.forecast import Content
 from autockpt.passes.step import PlanOption, StepPlan, fastest_choices
 
 _KINDS = (*(content.value for content in Content), BETWEEN)
+_KINDS_OF_RANK = (*_KINDS, GATHERED, COMMUNICATION)
 _GRAPH_INPUTS = (Content.PARAMETER.value, Content.INPUT.value)
 _OUTSIDE = {
     PARAMETERS: Content.PARAMETER.value,
     INPUTS: Content.INPUT.value,
     GRADIENTS: Content.GRADIENT.value,
     BETWEEN: BETWEEN,
+    GATHERED: GATHERED,
+    COMMUNICATION: COMMUNICATION,
 }
 
 
@@ -44,22 +47,28 @@ def step_report(step: StepAnalysis, graphs: Sequence[Mapping[str, Any]]) -> dict
         "proven": step.plan.proven,
         "gap": step.plan.gap.as_json(),
         "peak_bytes": step.plan.peak_bytes,
-        "step_seconds": step.plan.seconds,
+        "step_seconds": step.seconds(step.plan),
         "recompute_seconds": _recompute_seconds(step.plan.options),
         "saved_bytes": sum(option.saved_bytes for option in step.plan.options),
         "calls": list(_calls(step)),
         "passes": list(_passes(step)),
-        "timeline": {"kinds": list(_KINDS), "launches": launches, "peak": peak},
+        "timeline": {"kinds": list(_kinds(step)), "launches": launches, "peak": peak},
         "blocks": [],
         "tensors": [],
-        "at_peak": _at_peak(launches[peak], graphs) if launches else {},
+        "at_peak": _at_peak(launches[peak], graphs, _kinds(step)) if launches else {},
     }
+
+
+def _kinds(step: StepAnalysis) -> tuple[str, ...]:
+    return _KINDS_OF_RANK if step.clock else _KINDS
 
 
 def step_figures(step: StepAnalysis, graphs: Sequence[GraphAnalysis]) -> dict[str, Any]:
     """The figures of a report that a step of one call has, too. `graphs` are as they were planned one by one."""
     plan, problem = step.plan, step.plan.problem
-    fastest = problem.seconds(fastest_choices(problem))
+    seconds = step.seconds(plan)
+    # On several streams the plan that computes least need not be the fastest.
+    fastest = min(step.fastest_seconds(problem), seconds)
     return {
         "budget_bytes": plan.budget_bytes,
         "peak_bytes": plan.peak_bytes,
@@ -67,20 +76,20 @@ def step_figures(step: StepAnalysis, graphs: Sequence[GraphAnalysis]) -> dict[st
         "min_peak_bytes": step.range.min_peak_bytes,
         "fastest_bytes": step.range.fastest_bytes,
         "compiled_bytes": None,
-        "step_seconds": plan.seconds,
+        "step_seconds": seconds,
         "fastest_seconds": fastest,
-        "overhead": plan.seconds / fastest - 1 if fastest else 0.0,
+        "overhead": seconds / fastest - 1 if fastest else 0.0,
         "outcome": plan.outcome.name.lower(),
-        "frontier": [_point(found, found is plan) for found in step_frontier(step)] if graphs[0].frontier else [],
+        "frontier": [_point(step, found, found is plan) for found in step_frontier(step)] if graphs[0].frontier else [],
         "baselines": list(_baselines(step, graphs)),
     }
 
 
-def _point(plan: StepPlan, chosen: bool) -> dict[str, Any]:
+def _point(step: StepAnalysis, plan: StepPlan, chosen: bool) -> dict[str, Any]:
     return {
         "budget_bytes": plan.budget_bytes,
         "peak_bytes": plan.peak_bytes,
-        "step_seconds": plan.seconds,
+        "step_seconds": step.seconds(plan),
         "recompute_seconds": _recompute_seconds(plan.options),
         "saved_bytes": sum(option.saved_bytes for option in plan.options),
         "method": "all calls together",
@@ -96,7 +105,7 @@ def _baselines(step: StepAnalysis, graphs: Sequence[GraphAnalysis]) -> Iterator[
         yield {
             "name": graphs[0].candidates[number].method,
             "peak_bytes": problem.peak_bytes(choices),
-            "step_seconds": problem.seconds(choices),
+            "step_seconds": step.fastest_seconds(problem),
             "recompute_seconds": _recompute_seconds(problem.chosen(choices)),
         }
 
@@ -127,10 +136,10 @@ def _passes(step: StepAnalysis) -> Iterator[dict[str, Any]]:
 
 
 def _launches(step: StepAnalysis, graphs: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    start, phase = 0.0, "forward"
+    start, phase, kinds = 0.0, "forward", _kinds(step)
     for described in _passes(step):
         number, call = step.graph_of_call[described["call"]], described["call"]
-        live = dict.fromkeys(_KINDS, 0)
+        live = dict.fromkeys(kinds, 0)
         for kind, nbytes in described["outside"].items():
             live[_OUTSIDE[kind]] += nbytes
         live[Content.SAVED.value] += described["held_bytes"]
@@ -143,7 +152,7 @@ def _launches(step: StepAnalysis, graphs: Sequence[Mapping[str, Any]]) -> Iterat
         for launch in graphs[number]["timeline"]["launches"]:
             if launch["pass"] == phase:
                 own = _own(launch, graphs[number], _outputs_counted(step, call, phase))
-                nbytes = [live[kind] + own.get(kind, 0) for kind in _KINDS]
+                nbytes = [live[kind] + own.get(kind, 0) for kind in kinds]
                 yield {**launch, "start_seconds": start, "bytes": nbytes, "graph": number, "call": call}
                 start += launch["seconds"]
 
@@ -171,8 +180,8 @@ def _own(launch: Mapping[str, Any], graph: Mapping[str, Any], outputs: int) -> d
     return own
 
 
-def _at_peak(launch: Mapping[str, Any], graphs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    by_kind = {kind: nbytes for kind, nbytes in zip(_KINDS, launch["bytes"], strict=True) if nbytes}
+def _at_peak(launch: Mapping[str, Any], graphs: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> dict[str, Any]:
+    by_kind = {kind: nbytes for kind, nbytes in zip(kinds, launch["bytes"], strict=True) if nbytes}
     found = graphs[launch["graph"]].get("at_peak", {}) if launch["graph"] >= 0 else {}
     return {
         "operation": launch["operation"],

@@ -1,7 +1,7 @@
 """Every tensor that a plan saves or recomputes, with the reason in words.
 
-Each is a dictionary: name, operator, decision ("saved" or "recomputed"), bytes, seconds (of one run), shape, dtype,
-module, file, line, code, reason, at_peak (whether it is live at the peak).
+Each is a dictionary: name, operator, decision ("saved", "recomputed", or "offloaded"), bytes, seconds (of one run),
+shape, dtype, module, file, line, code, reason, at_peak (whether it is live at the peak).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def tensor_rows(decision: Decision, timeline: Timeline) -> Iterator[dict[str, An
         yield {
             "name": value.name,
             "operator": value.operator,
-            "decision": "saved" if saved else "recomputed",
+            "decision": "offloaded" if value.name in plan.on_host else "saved" if saved else "recomputed",
             "bytes": graph.bytes_of(value.name),
             "seconds": decision.problem.seconds[value.name],
             "shape": [int(size) for size in spec.shape] if spec else [],
@@ -52,6 +52,8 @@ def tensor_rows(decision: Decision, timeline: Timeline) -> Iterator[dict[str, An
 
 def _why_saved(decision: Decision, value: Value) -> str:
     problem = decision.problem
+    if value.name in decision.plan.on_host:
+        return "waits on the host between forward and backward"
     if reason := problem.must_save.get(value.name):
         return f"must be saved: {reason}"
     if value.name in problem.graph.output_storages:

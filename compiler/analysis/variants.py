@@ -12,7 +12,7 @@ from autockpt.analysis.entry import run_request
 from autockpt.analysis.request import AnalysisRequest
 from autockpt.analysis.result import Analysis
 from autockpt.errors import AutockptError
-from autockpt.inductor import Factory, FakeStep, from_factory
+from autockpt.inductor import Factory, FakeJob, FakeStep, from_factory
 from autockpt.measure import parameters_of
 from autockpt.units import format_size
 
@@ -22,12 +22,12 @@ MOST_SAMPLES = 2**20
 """Largest batch that is tried: a factory may make a Python object for each sample."""
 
 
-def builder(factory: Factory, target: str) -> Callable[[torch.device, Mapping[str, Any]], FakeStep]:
+def builder(factory: Factory, target: str) -> Callable[[torch.device, Mapping[str, Any], FakeJob | None], FakeStep]:
     """`AnalysisRequest.build` for a factory; what the factory raises becomes an AutockptError that names it."""
 
-    def build(device: torch.device, settings: Mapping[str, Any]) -> FakeStep:
+    def build(device: torch.device, settings: Mapping[str, Any], job: FakeJob | None) -> FakeStep:
         try:
-            return from_factory(factory, settings, device)
+            return from_factory(factory, settings, device, job)
         except AutockptError:
             raise
         except Exception as error:
@@ -132,7 +132,7 @@ class LargestBatch:
 
     def _run(self, batch: int) -> Analysis:
         if batch not in self._known:
-            request = replace(self.request, dry_run=True, plan=None)
+            request = replace(self.request, dry_run=self.request.job is None, plan=None)
             self._known[batch] = run_request(_at(request, self.batch_name, batch, "largest batch"))
         return self._known[batch]
 

@@ -14,6 +14,7 @@ from autockpt.commands.values import (
     budget,
     defined_names,
     fraction,
+    offload,
     output,
     positive,
     seconds,
@@ -58,6 +59,7 @@ COUNT = ParsedText("count", positive)
 FRACTION = ParsedText("fraction", fraction)
 SECONDS = ParsedText("seconds", seconds)
 BUDGET = ParsedText("budget", budget)
+OFFLOAD = ParsedText("offload", offload)
 SIZES = ParsedText("sizes", sizes)
 WAY = ParsedText("way", ways)
 OUTPUT = ParsedText("file", output)

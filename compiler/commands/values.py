@@ -56,6 +56,17 @@ def seconds(text: str) -> float:
     return number
 
 
+def offload(text: str) -> bool | str:
+    """`true`, or the most host memory as a size; empty sizes are refused."""
+    from autockpt.units import parse_size
+
+    if text in ("true", "false"):
+        return text == "true"
+    if not parse_size(text):
+        raise ValueError(f"{text!r} is no memory at all")
+    return text
+
+
 def budget(text: str) -> int | float | str:
     """A memory budget: bytes, a fraction, a size, a percentage or `auto`, as the option `memory_budget` takes it."""
     from autockpt.options import check_budget

@@ -80,11 +80,26 @@ def forget_sources() -> None:
 
 
 def _cotangent(output: Tensor) -> Tensor:
-    """The gradient of an output: not constant, because the gradient of a norm's or a softmax's sum is only rounding."""
+    """The gradient of an output: not constant, because the gradient of a norm's or a softmax's sum is only rounding.
+
+    In the layout of the output: one of another layout is copied by AOTAutograd, and lives twice.
+    """
     if output.ndim == 0:
         return torch.ones_like(output)
-    made = torch.linspace(-1.0, 2.0, output.numel(), dtype=output.dtype)
-    return made.cos_().view(output.shape)
+    made = torch.linspace(-1.0, 2.0, output.numel(), dtype=output.dtype).cos_().view(output.shape)
+    if made.stride() == output.stride() or not _has_own_elements(output):
+        return made
+    return torch.empty_strided(output.size(), output.stride(), dtype=output.dtype).copy_(made)
+
+
+def _has_own_elements(tensor: Tensor) -> bool:
+    """Whether no two elements are one place in memory, as in expanded and unfolded views."""
+    reach = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size > 1 and stride < reach:
+            return False
+        reach += stride * (size - 1)
+    return True
 
 
 def different(found: Results, expected: Results) -> dict[str, float]:

@@ -12,6 +12,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from autockpt.frames import with_room
 from autockpt.fuzz.check import BUDGETS, Trial, check
 from autockpt.fuzz.generate import generate
 
@@ -108,6 +109,10 @@ def _work(sender: Connection, seeds: Sequence[int], lower: str, budgets: Sequenc
     # What the imports made stays; without it each collection is shorter, and there are thousands while tracing.
     gc.collect()
     gc.freeze()
+    with_room(_send_all, sender, seeds, lower, budgets)
+
+
+def _send_all(sender: Connection, seeds: Sequence[int], lower: str, budgets: Sequence[float]) -> None:
     for seed in seeds:
         sender.send(trials_of(seed, lower, budgets))
 

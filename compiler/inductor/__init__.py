@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from autockpt.inductor.aot import Modules, trace_artifact
-    from autockpt.inductor.capture import CacheEntry, PartitionFn, capture_joints, interpret
+    from autockpt.inductor.capture import CacheEntry, CompiledEach, PartitionFn, capture_joints, compile_each, interpret
     from autockpt.inductor.codegen import why_no_dry_run
     from autockpt.inductor.dry_run import DryRun
     from autockpt.inductor.fake.cuda import TracedDevice, fake_cuda_device
     from autockpt.inductor.fake.gpus import NoTriton, fake_triton_driver, gpu_properties
-    from autockpt.inductor.fake.live import BETWEEN, GRADIENTS, INPUTS, PARAMETERS
+    from autockpt.inductor.fake.job.group import FakeJob, Job, fake_job
+    from autockpt.inductor.fake.job.shapes import plain_tensors
+    from autockpt.inductor.fake.live import BETWEEN, COMMUNICATION, GATHERED, GRADIENTS, INPUTS, PARAMETERS
     from autockpt.inductor.fake.observe import NOT_COMPILED, ObservedCall, ObservedPass, ObservedStep
+    from autockpt.inductor.fake.parts import PipelinePart, pipeline_stages
     from autockpt.inductor.fake.step import Factory, FakeStep, from_factory, from_model
     from autockpt.inductor.fake.trace import GraphBreak, TracedStep, trace
     from autockpt.inductor.inductor_calls import ENABLE_VARIABLE, forget_compiled_code, replace_inductor_calls
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
         CacheCounts,
         cache_counts,
         caches_autograd,
+        collectives_in,
         current_compilation,
         inductor_modes,
         inductor_options,
@@ -41,11 +45,14 @@ if TYPE_CHECKING:
         recompile_limit,
         reset_dynamo,
         torch_budget,
+        without_donated_buffers,
     )
 
 __all__ = [
     "BETWEEN",
+    "COMMUNICATION",
     "ENABLE_VARIABLE",
+    "GATHERED",
     "GRADIENTS",
     "INPUTS",
     "NOT_COMPILED",
@@ -54,11 +61,14 @@ __all__ = [
     "CacheCounts",
     "CacheEntry",
     "CapturedGraph",
+    "CompiledEach",
     "DryRun",
     "Factory",
+    "FakeJob",
     "FakeStep",
     "GraphBreak",
     "InnerCompile",
+    "Job",
     "JointModule",
     "Modules",
     "NoTriton",
@@ -68,6 +78,7 @@ __all__ = [
     "ObservedPass",
     "ObservedStep",
     "PartitionFn",
+    "PipelinePart",
     "RunnableCall",
     "TracedDevice",
     "TracedStep",
@@ -75,8 +86,11 @@ __all__ = [
     "cache_counts",
     "caches_autograd",
     "capture_joints",
+    "collectives_in",
+    "compile_each",
     "current_compilation",
     "fake_cuda_device",
+    "fake_job",
     "fake_triton_driver",
     "find_call_node",
     "forget_compiled_code",
@@ -91,7 +105,9 @@ __all__ = [
     "joined_groups",
     "mark_dynamic",
     "observe_backward",
+    "pipeline_stages",
     "plain_inductor",
+    "plain_tensors",
     "precision_patches",
     "recompile_limit",
     "replace_inductor_calls",
@@ -100,16 +116,20 @@ __all__ = [
     "trace",
     "trace_artifact",
     "why_no_dry_run",
+    "without_donated_buffers",
 ]
 
 _NAMES = {
     "aot": "Modules trace_artifact",
-    "capture": "CacheEntry PartitionFn capture_joints interpret",
+    "capture": "CacheEntry CompiledEach PartitionFn capture_joints compile_each interpret",
     "codegen": "why_no_dry_run",
     "dry_run": "DryRun",
     "fake.cuda": "TracedDevice fake_cuda_device",
-    "fake.live": "BETWEEN GRADIENTS INPUTS PARAMETERS",
+    "fake.job.group": "FakeJob Job fake_job",
+    "fake.job.shapes": "plain_tensors",
+    "fake.live": "BETWEEN COMMUNICATION GATHERED GRADIENTS INPUTS PARAMETERS",
     "fake.observe": "NOT_COMPILED ObservedCall ObservedPass ObservedStep",
+    "fake.parts": "PipelinePart pipeline_stages",
     "fake.step": "Factory FakeStep from_factory from_model",
     "fake.trace": "GraphBreak TracedStep trace",
     "fake.gpus": "NoTriton fake_triton_driver gpu_properties",
@@ -121,8 +141,9 @@ _NAMES = {
     "runtime.captured": "CapturedGraph NotCompiledAgain",
     "scheduler": "InnerCompile plain_inductor precision_patches",
     "torch_api": (
-        "AutockptError CacheCounts cache_counts caches_autograd current_compilation inductor_modes "
-        "inductor_options job_store joined_groups mark_dynamic recompile_limit reset_dynamo torch_budget"
+        "AutockptError CacheCounts cache_counts caches_autograd collectives_in current_compilation inductor_modes "
+        "inductor_options job_store joined_groups mark_dynamic recompile_limit reset_dynamo torch_budget "
+        "without_donated_buffers"
     ),
 }
 """By module. No module is named like one of these: importing it would hide the name."""

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import torch
 import torch._functorch.config as functorch_config
 from torch import fx
+from torch._dynamo.backends.common import aot_autograd
 from torch._inductor.compile_fx import compile_fx
 from torch._inductor.custom_graph_pass import CustomPartitionerFn
 
-from autockpt.inductor.aot import Modules, torch_partition
+from autockpt.inductor.aot import Modules, copy_joint, torch_partition
 from autockpt.inductor.joint import JointModule
+from autockpt.inductor.patches import second_stage
 from autockpt.inductor.scheduler import InnerCompile
 
 log = logging.getLogger("autockpt")
@@ -96,6 +99,52 @@ def capture_joints(model: Callable[..., Any], inputs: Sequence[Any]) -> list[Joi
 
     torch.compile(model, backend=backend)(*inputs)
     return found
+
+
+@dataclass
+class CompiledEach:
+    """One graph compiled with several partitions: a function that runs the selected one."""
+
+    forward: Callable[..., Any] = field(init=False)
+    variants: list[Callable[..., Any] | Exception] = field(default_factory=list)
+    """In the order of the partitions; the error of one that failed, which is raised when it is called."""
+    selected: int = 0
+
+    def run(self, args: list[Any]) -> Any:
+        variant = self.variants[self.selected]
+        if isinstance(variant, Exception):
+            raise variant
+        return variant(args)
+
+
+def compile_each(gm: fx.GraphModule, inputs: Sequence[Any], partitions: Iterable[PartitionFn]) -> CompiledEach:
+    """A graph of Dynamo with each of these partitions, run operator by operator; AOTAutograd traces it once.
+
+    A partition is asked for when the one before it is compiled.
+    """
+    each = CompiledEach()
+
+    def second(compile_pair: Callable[..., Any], state: Any, captured: Any, _: Any, *compilers: Any) -> Any:
+        for partition in partitions:
+            # What follows changes all three in place.
+            fresh = replace(state, flat_args=list(state.flat_args), fw_metadata=_copied(state.fw_metadata))
+            copied = replace(captured, graph_module=copy_joint(captured.graph_module))
+            try:
+                each.variants.append(compile_pair(fresh, copied, partition, *compilers)[0])
+            except Exception as error:
+                each.variants.append(error)
+        return each.run, state.fw_metadata
+
+    with second_stage(second):
+        each.forward = aot_autograd(fw_compiler=interpret, bw_compiler=interpret)(gm, list(inputs))
+    return each
+
+
+def _copied(metadata: Any) -> Any:
+    """The metadata of a graph, of which compiling sets attributes and fills this dictionary."""
+    copied = copy(metadata)
+    copied.dynamic_saved_tensors_idxs = dict(metadata.dynamic_saved_tensors_idxs)
+    return copied
 
 
 def interpret(gm: fx.GraphModule, _: Sequence[Any], **__: Any) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
@@ -21,7 +21,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from autockpt.cost_models.memory import GpuMemory, memory_of
 from autockpt.inductor.aot import Modules
 from autockpt.inductor.codegen import StepMetadata, Wrapper, lower_step, output_count
-from autockpt.inductor.fake.meta_storages import MetaStorages
+from autockpt.inductor.fake.meta_storages import MetaStorages, Predicates, checked_size
 from autockpt.inductor.patches import wrapper_functions
 from autockpt.inductor.scheduler import InnerCompile
 from autockpt.passes.sizes import Sizes
@@ -67,9 +67,37 @@ class LoweredStep:
 def dry_run(
     forward: Wrapper, backward: Wrapper, forward_outputs: int, threads: int, sizes: Sizes | None = None
 ) -> DryRun:
-    """One step: the forward, then the backward, which frees saved values after their last use."""
+    """One step: the forward, then the backward, which frees saved values after their last use.
+
+    Where the code branches on data, once with every branch taken and once with none: the larger peak counts.
+    """
+    taken, skipped = Predicates(True), Predicates(False)
+    found = _run(forward, backward, forward_outputs, threads, sizes, taken)
+    if not taken.were_asked:
+        return found
+    other = _run(forward, backward, forward_outputs, threads, sizes, skipped)
+    larger = max(found, other, key=lambda run: run.peak_bytes)
+    return replace(
+        larger,
+        saved_bytes=max(found.saved_bytes, other.saved_bytes),
+        forward_bytes=max(found.forward_bytes, other.forward_bytes),
+        backward_bytes=max(found.backward_bytes, other.backward_bytes),
+        reserved_bytes=max(found.reserved_bytes, other.reserved_bytes),
+        host_bytes=max(found.host_bytes, other.host_bytes),
+        timeline=found.timeline + other.timeline,
+    )
+
+
+def _run(
+    forward: Wrapper,
+    backward: Wrapper,
+    forward_outputs: int,
+    threads: int,
+    sizes: Sizes | None,
+    predicates: Predicates,
+) -> DryRun:
     memory = memory_of(forward.examples, threads)
-    live = MetaStorages(memory, sizes)
+    live = MetaStorages(memory, sizes, predicates)
     with unset_fake_temporarily(), live, _allocating_meta(forward.code), _allocating_meta(backward.code):
         inputs = [live.graph_input(example) for example in forward.examples]
         results = list(forward.code.call(list(inputs)))
@@ -108,7 +136,7 @@ def _allocating_meta(code: ModuleType) -> AbstractContextManager[None]:
     """Make a generated wrapper allocate meta tensors, which the dispatch mode counts."""
 
     def empty_strided(size: Any, stride: Any, dtype: torch.dtype, *_: Any, **__: Any) -> Any:
-        return torch.empty_strided(size, stride, dtype=dtype, device="meta")
+        return torch.empty_strided(checked_size(size), stride, dtype=dtype, device="meta")
 
     functions: dict[str, Any] = {
         "assert_size_stride": _restride,

@@ -36,6 +36,7 @@ from autockpt.passes.fx import (
     Check,
     Shapes,
     compare_by,
+    raise_parts,
     read,
     reorder,
     take_views_from_operands,
@@ -128,6 +129,7 @@ class JointModule:
             modules = split(self._tidied, plan, self.forward_outputs, self.parameters)
             verify_modules(self._tidied, plan, *modules)
             modules = write_offloads(modules, plan)
+            raise_parts(modules[1])
             mark_planned(*modules)
             self._written[plan] = modules
         return self._written[plan]

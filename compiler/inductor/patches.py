@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from types import ModuleType
 from typing import Any
 
@@ -18,12 +18,15 @@ import torch
 from torch import nn
 from torch._dynamo.convert_frame import compile_lock
 from torch._dynamo.device_interface import CudaInterface
-from torch._functorch import partitioners
+from torch._functorch import aot_autograd, partitioners
+from torch._functorch._aot_autograd import graph_compile
 from torch._guards import TracingContext
 from torch._inductor.codecache import PyCodeCache
 from torch._inductor.fx_passes.joint_graph import UniformValueConstantFolder
 from torch._inductor.graph import GraphLowering
 from torch._subclasses import FakeTensorMode
+from torch.distributed.device_mesh import DeviceMesh
+from torch.fx.experimental import proxy_tensor
 
 CONSTANT_FOLDING = ("_deduce_value", "_add_peephole_patterns")
 """Methods of Inductor's `UniformValueConstantFolder` that compute with tensors."""
@@ -96,6 +99,13 @@ def saved_value_choice(choose: Callable[..., Any]) -> AbstractContextManager[Non
     return patched(Patch(partitioners, "choose_saved_values_set", in_this_thread(choose, original)))
 
 
+def second_stage(run: Callable[..., Any]) -> AbstractContextManager[None]:
+    """`aot_stage2_compile`, which partitions a joint graph and compiles its two parts. While one graph is compiled with
+    several partitions; `run` gets torch's own function first."""
+    original = graph_compile.aot_stage2_compile
+    return patched(Patch(aot_autograd, "aot_stage2_compile", in_this_thread(partial(run, original), original)))
+
+
 def channels_last_choice(extended: Callable[[Callable[..., Any]], Callable[..., Any]]) -> AbstractContextManager[None]:
     """`find_nodes_prefer_channels_last`, the values that Inductor writes channels-last. While a planned module is
     compiled, for what `saved_layout` explains."""
@@ -118,12 +128,16 @@ def rejection_sampling(sample: Callable[..., Any]) -> AbstractContextManager[Non
 
 
 def cuda_device(
-    functions: Mapping[str, Callable[..., Any]], version: str, folding: Mapping[str, Callable[..., Any]]
+    functions: Mapping[str, Callable[..., Any]],
+    version: str,
+    folding: Mapping[str, Callable[..., Any]],
+    constants: Callable[[], AbstractContextManager[Any]],
 ) -> AbstractContextManager[None]:
     """A CUDA device that can be traced for and is not here. While a step is traced and lowered for it.
 
     `functions` are those of `torch.cuda` that describe or select a device. Dynamo and Inductor hold references to the
-    originals in `CudaInterface`, so these are replaced too.
+    originals in `CudaInterface`, so these are replaced too. `constants` is entered where AOTAutograd follows the values
+    of small constants.
     """
     interfaces = [
         Patch(owner, name, staticmethod(function))
@@ -137,6 +151,8 @@ def cuda_device(
         Patch(torch.version, "cuda", version),
         # Otherwise a fake constant on the device initializes CUDA.
         Patch(FakeTensorMode, "avoid_device_init", True),
+        # Otherwise `torch.tensor(..., device="cuda")` inside a model is moved to the device, values and all.
+        Patch(proxy_tensor, "unset_fake_temporarily", constants),
         # Called by Inductor, and missing in a build without CUDA.
         Patch(torch._C, "_cuda_getCurrentRawStream", lambda _: 0),
         Patch(torch._C, "_cuda_cudaCachingAllocator_is_enabled", lambda: True),
@@ -148,3 +164,32 @@ def cuda_device(
 def triton_driver(driver: Any, fake: Any) -> AbstractContextManager[None]:
     """The default and the active driver of Triton's `driver`. While kernels are written for a GPU that is not here."""
     return patched(Patch(driver, "_default", fake), Patch(driver, "_active", fake))
+
+
+def device_streams(functions: Mapping[str, Callable[..., Any]]) -> AbstractContextManager[None]:
+    """Streams and events of `torch.cuda` and `torch.cpu`, which need a device, or note nothing. While one rank of a job
+    is analyzed."""
+    owners = (torch.cuda, torch.cpu)
+    return patched(*(Patch(owner, name, function) for owner in owners for name, function in functions.items()))
+
+
+def job_functions(
+    mesh: Mapping[str, Any], warm_up: Callable[..., None], data_parallel: Callable[..., None]
+) -> AbstractContextManager[None]:
+    """What would ask ranks that are not here, or read tensors that have no values: methods of `DeviceMesh`, the warm-up
+    of a pipeline, the constructor of `DistributedDataParallel`, and `init_process_group`, since there is a group
+    already. While one rank of a job is analyzed."""
+    from torch.distributed.pipelining.schedules import _PipelineSchedule
+
+    return patched(
+        *(Patch(DeviceMesh, name, method) for name, method in mesh.items()),
+        Patch(_PipelineSchedule, "_warmup_p2p", warm_up),
+        Patch(torch.nn.parallel.DistributedDataParallel, "__init__", data_parallel),
+        Patch(torch.distributed, "init_process_group", lambda *_, **__: None),
+    )
+
+
+def storage_resizing(resize: Callable[..., Any]) -> AbstractContextManager[None]:
+    """`UntypedStorage.resize_`, by which FSDP frees and allocates the memory of gathered parameters. While a step is
+    observed, to count it."""
+    return patched(Patch(torch.UntypedStorage, "resize_", resize))

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch._dynamo
 import torch._functorch.config as functorch_config
 import torch._inductor
+from torch import fx
 from torch._dynamo.exc import ShortenTraceback
 from torch._dynamo.utils import counters
 from torch._guards import CompileContext
 from torch.distributed.distributed_c10d import Store
+
+from autockpt.passes.graph import Trait, traits_of
 
 
 class AutockptError(ShortenTraceback):
@@ -38,6 +41,12 @@ class AutockptError(ShortenTraceback):
 def reset_dynamo() -> None:
     """Forget all compiled code, so that the next call compiles again."""
     torch._dynamo.reset()
+
+
+def without_donated_buffers() -> AbstractContextManager[Any]:
+    """What is compiled meanwhile allows a second backward under `retain_graph=True`."""
+    patched: AbstractContextManager[Any] = functorch_config.patch(donated_buffer=False)
+    return patched
 
 
 def current_compilation() -> tuple[int, int] | None:
@@ -82,6 +91,16 @@ def job_store() -> Store:
 def joined_groups() -> list[tuple[int, ...]]:
     """The ranks of each process group that this rank is in, as they were made: in the same order on all ranks."""
     return [tuple(sorted(ranks)) for ranks in torch.distributed.distributed_c10d._world.pg_group_ranks.values()]
+
+
+def collectives_in(modules: Sequence[fx.GraphModule]) -> list[str]:
+    """The collectives of these modules in order, with their shapes; process groups have other names on other ranks."""
+    return [
+        f"{node.target} {[list(source.meta['val'].shape) for source in node.all_input_nodes]}"
+        for module in modules
+        for node in module.graph.nodes
+        if node.op == "call_function" and Trait.COLLECTIVE in traits_of(node.target)
+    ]
 
 
 @dataclass(frozen=True)

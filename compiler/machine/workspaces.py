@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 
 from autockpt.cost_models.memory import measured_peaks
 from autockpt.inductor import NotRunnable, RunnableCall
+from autockpt.machine.live_bytes import LiveBytes, live_bytes
 from autockpt.machine.time_call import undisturbed
 from autockpt.passes.graph import JointGraph, Kind, Trait, Value, packet_of
 from autockpt.passes.problem import Lowering, Setup, is_held
@@ -46,8 +47,7 @@ _known: dict[str, int] = {}
 
 def measure_workspaces(call_of: Callable[[str], RunnableCall], graph: JointGraph, setup: Setup) -> Mapping[str, int]:
     """Bytes by the name of each value whose operator allocates some; empty where nothing is to be measured."""
-    # The profiler cannot run inside of another one, which somebody may be using to look at this very compilation.
-    if setup.lowering is not Lowering.EAGER or torch._C._autograd._profiler_enabled():
+    if setup.lowering is not Lowering.EAGER:
         return {}
     calls = {value.name: call for value in graph.values if (call := _call(call_of, value, setup)) is not None}
     new = {_key(call): call for call in calls.values() if _key(call) not in _known}
@@ -100,8 +100,27 @@ def _measure(calls: list[RunnableCall]) -> list[int]:
 
         return measured
 
-    peaks = measured_peaks([run(number) for number in range(len(calls))])
+    peaks = _peaks(run, len(calls))
     return [max(peak - nbytes, 0) for peak, nbytes in zip(peaks, result_bytes, strict=True)]
+
+
+def _peaks(make: Callable[[int], Callable[[], None]], count: int) -> list[int]:
+    """From the events of a profiler; inside of another one, which somebody may be using to look at this very
+    compilation, it cannot run, and the allocator counts: for this thread and for all others.
+
+    There arguments are made call by call, because what measures the compilation counts them as well.
+    """
+    if not torch._C._autograd._profiler_enabled():
+        return measured_peaks([make(number) for number in range(count)])
+    counter = live_bytes(torch.device("cpu"))
+    return [_counted(make(number), counter) if counter.exact else 0 for number in range(count)]
+
+
+def _counted(call: Callable[[], None], counter: LiveBytes) -> int:
+    counter.restart_peak()
+    before = counter.now()
+    call()
+    return counter.restart_peak() - before
 
 
 def _storage_bytes(results: Any) -> int:

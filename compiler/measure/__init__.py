@@ -5,13 +5,23 @@ from autockpt.measure.factory import check_settings, load_factory, parameters_of
 from autockpt.measure.gradients import ReferenceGradients
 from autockpt.measure.loops import (
     ComparedLoop,
+    RankJob,
     StepVerdict,
     compare_loops,
     compared_table,
     step_markdown,
     step_summary,
     step_table,
+    verify_on_ranks,
     verify_step,
+)
+from autockpt.measure.offload import (
+    FRACTIONS,
+    OffloadVerdict,
+    offload_lines,
+    offload_markdown,
+    offload_table,
+    verify_offload,
 )
 from autockpt.measure.peak import measure_peak, measure_peaks
 from autockpt.measure.recomputed import RecomputedVerdict, verify_recomputed
@@ -33,8 +43,11 @@ from autockpt.measure.verify import TOLERANCE, Verdict, verify_target
 from autockpt.measure.verify_report import falling_peaks, verify_markdown, verify_summary, verify_table
 
 __all__ = [
+    "FRACTIONS",
     "TOLERANCE",
     "ComparedLoop",
+    "OffloadVerdict",
+    "RankJob",
     "Ratio",
     "RecomputedVerdict",
     "ReferenceGradients",
@@ -58,6 +71,9 @@ __all__ = [
     "load_training",
     "measure_peak",
     "measure_peaks",
+    "offload_lines",
+    "offload_markdown",
+    "offload_table",
     "parameters_of",
     "ratio",
     "seconds_by_family",
@@ -68,6 +84,8 @@ __all__ = [
     "step_summary",
     "step_table",
     "verify_markdown",
+    "verify_offload",
+    "verify_on_ranks",
     "verify_recomputed",
     "verify_sizes",
     "verify_step",

@@ -70,3 +70,11 @@ def check_settings(
         if name not in accepted:
             known = f"takes {', '.join(accepted)}" if accepted else "takes no arguments"
             raise AutockptError(f"{option} {name}: {target} {known}")
+
+
+def call_factory(factory: Callable[..., Any], target: str, *arguments: Any, **settings: Any) -> Any:
+    """What the factory returns; what it raises becomes an AutockptError that names it."""
+    try:
+        return factory(*arguments, **settings)
+    except Exception as error:
+        raise AutockptError(f"{target} raised {type(error).__name__}: {error}") from error

@@ -10,6 +10,7 @@ import torch
 from autockpt.measure.step import Training
 
 GRADIENT_SEED = 1
+_LOSS = "loss"
 _MAX_NOISE = 1e-3
 """A larger difference is never attributed to the noise of plain Inductor."""
 
@@ -44,10 +45,19 @@ class ReferenceGradients:
             name: max(difference(other[name], result) for other in repetitions) for name, result in self._first.items()
         }
 
+    seed = GRADIENT_SEED
+    """Of the random state before the step."""
+
     def compare(self, training: Training) -> Comparison:
         """The differences are infinite if a gradient is missing."""
-        found = _results(training)
-        if found.keys() != self._first.keys():
+        return self._compare(_results(training), self._first)
+
+    def compare_gradients(self, model: torch.nn.Module) -> Comparison:
+        """Of gradients that a step has left in the model, without the loss."""
+        return self._compare(_gradients(model), {k: v for k, v in self._first.items() if k != _LOSS})
+
+    def _compare(self, found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> Comparison:
+        if found.keys() != expected.keys():
             return Comparison(float("inf"), float("inf"), float("inf"))
         differences = {name: difference(result, self._first[name]) for name, result in found.items()}
         tolerated = {name: min(2 * noise, _MAX_NOISE) for name, noise in self._noise.items()}
@@ -60,8 +70,11 @@ def _results(training: Training) -> dict[str, torch.Tensor]:
     """Loss and gradients of one step from a fixed random state."""
     torch.manual_seed(GRADIENT_SEED)
     loss = training.step()
-    named = training.model.named_parameters()
-    return {"loss": loss} | {f"{name}.grad": p.grad.clone() for name, p in named if p.grad is not None}
+    return {_LOSS: loss} | _gradients(training.model)
+
+
+def _gradients(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    return {f"{name}.grad": p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
 
 
 def difference(one: torch.Tensor, other: torch.Tensor) -> float:

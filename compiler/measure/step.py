@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_map_only
 from autockpt.cost_models.memory import memory_of
 from autockpt.errors import AutockptError
 from autockpt.machine import device_available
-from autockpt.measure.factory import check_settings, load_factory
+from autockpt.measure.factory import call_factory, check_settings, load_factory
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,10 @@ def load_training(
     factory = load_factory(target)
     check_settings(factory, settings or {}, target)
     torch.manual_seed(seed)
-    try:
-        model, inputs = factory(**(settings or {}))
-    except Exception as error:
-        raise AutockptError(f"{target} raised {type(error).__name__}: {error}") from error
+    made = call_factory(factory, target, **(settings or {}))
+    if not isinstance(made, tuple) or len(made) != 2:
+        raise AutockptError(f"{target} must return a model and a tuple of its inputs")
+    model, inputs = made
     if place is not None:
         model, inputs = model.to(place), tree_map_only(torch.Tensor, lambda tensor: tensor.to(place), tuple(inputs))
     forward = model if backend is None else torch.compile(model, backend=backend, **compile_options)

@@ -109,9 +109,13 @@ def _rounded(nbytes: int) -> int:
     return -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
 
 
-@cache
 def host_memory(kind: str, index: int = 0) -> HostBlocks:
-    """Of a device by its type and index."""
+    """Of a device by its type and index, the same for every caller."""
+    return _host_memory(kind, index)
+
+
+@cache
+def _host_memory(kind: str, index: int) -> HostBlocks:
     memory = HostBlocks(partial(_pin_for_cuda, index) if kind == "cuda" else None)
     _MEMORIES.append(memory)
     return memory

@@ -6,7 +6,7 @@
 
 from autockpt.partition.breakdown import breakdown_json
 from autockpt.partition.by_size import choose_by_size
-from autockpt.partition.choice import Choice, FixedPlan, Request
+from autockpt.partition.choice import Choice, FixedPlan, Gathers, Request
 from autockpt.partition.choose import choose, torch_candidate
 from autockpt.partition.figures import Figures
 from autockpt.partition.held import Held, find_held
@@ -19,6 +19,7 @@ __all__ = [
     "Choice",
     "Figures",
     "FixedPlan",
+    "Gathers",
     "GraphDecision",
     "Held",
     "Partitioner",

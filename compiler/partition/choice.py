@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 
 import torch
@@ -11,6 +12,7 @@ from autockpt.inductor import DryRun, JointModule, Modules
 from autockpt.machine import GraphTimings
 from autockpt.partition.recomputed import labels
 from autockpt.passes.forecast import TORCH_PARTITION, Candidate
+from autockpt.passes.graph import gathers_again
 from autockpt.passes.planners import Decision
 from autockpt.passes.problem import Plan, Setup
 from autockpt.passes.sizes import SizeRange
@@ -31,6 +33,14 @@ class FixedPlan:
         return FixedPlan(candidate.plan, candidate.method)
 
 
+class Gathers(Enum):
+    """What may become of gathers of the forward whose results the backward reads."""
+
+    SAVED = "saved"
+    EITHER = "whichever is faster within the budget"
+    AGAIN = "run again in the backward"
+
+
 @dataclass(frozen=True)
 class Request:
     """How to choose a plan for a joint graph."""
@@ -44,6 +54,8 @@ class Request:
     """Use this plan instead of planning."""
     fixed: FixedPlan | None = None
     """Use this plan; whoever asks has compared it with the budget."""
+    gathers: Gathers = Gathers.SAVED
+    """Other than saved only where all ranks of the job have agreed to ask for the same."""
     cost: str = "profile"
     max_unbacked: int | None = None
     """The largest size that depends on data, as the user states it; None where torch's bounds are to be taken."""
@@ -73,6 +85,11 @@ class Choice:
     """Why no plan could be run dry."""
     sizes: SizeRange | None = None
     """The dynamic sizes for which the plan holds; None where all are static, or no budget limits them."""
+
+    @property
+    def gathers_again(self) -> bool:
+        """Whether gathers of the forward run once more in the backward."""
+        return gathers_again(self.decision.problem.graph)
 
     @property
     def is_torch_own(self) -> bool:

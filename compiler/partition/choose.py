@@ -12,9 +12,10 @@ from dataclasses import replace
 from autockpt.errors import PlanError
 from autockpt.inductor import JointModule, Modules
 from autockpt.machine import GraphTimings, TimingCache, time_graph
-from autockpt.partition.choice import Choice, DryRunRecord, Request
+from autockpt.partition.choice import Choice, DryRunRecord, Gathers, Request
 from autockpt.passes.forecast import TORCH_PARTITION, Candidate
 from autockpt.passes.fx import UnwritablePlan
+from autockpt.passes.graph import JointGraph, Trait, gathered_again, gathers_again
 from autockpt.passes.planners import (
     CompiledPeak,
     Decision,
@@ -25,7 +26,7 @@ from autockpt.passes.planners import (
     is_hopeless,
     refine,
 )
-from autockpt.passes.problem import UNCHECKED_MARGIN, BrokenPlan, Lowering, Outcome, Setup, savable_set
+from autockpt.passes.problem import UNCHECKED_MARGIN, BrokenPlan, Budget, Lowering, Outcome, Setup, savable_set
 from autockpt.passes.sizes import Sizes, scaled_workspaces
 from autockpt.progress import prefixed
 
@@ -41,15 +42,59 @@ def choose(joint: JointModule, request: Request, sizes: Sizes | None = None) -> 
 
     Of a graph with dynamic sizes: at the traced ones, or at these.
     """
-    return _Pipeline(joint, request, sizes).run()
+    graph = joint.graph_at(sizes)
+    marked = gathered_again(graph) if request.gathers is not Gathers.SAVED and not joint.graph_sizes else None
+    if marked is None or request.plan is not None:
+        return _Pipeline(joint, request, sizes, graph).run()
+    if request.fixed is not None:
+        again = any(Trait.GATHERED_AGAIN in marked.by_name[name].traits for name in request.fixed.plan.backward)
+        return _Pipeline(joint, request, sizes, marked if again else graph).run()
+    if request.gathers is Gathers.AGAIN:
+        return _Pipeline(joint, request, sizes, marked).run()
+    return _saved_or_again(joint, request, graph, marked)
+
+
+def _saved_or_again(joint: JointModule, request: Request, graph: JointGraph, marked: JointGraph) -> Choice:
+    """Gathers are saved, or all are run again: what fits; of two that fit what is faster."""
+
+    def run(within: Request, of: JointGraph) -> Choice:
+        return _Pipeline(joint, within, None, of).run()
+
+    saved = run(request, graph)
+    if saved.decision.outcome is Outcome.FASTEST:
+        return saved
+    again, fraction = run(request, marked), request.setup.budget.fraction
+    if fraction is not None:
+        # One range for both: from the lower minimum peak to the peak of the fastest plan. Still a fraction of the range
+        # of each, because a plan that is within one by its forecast fits, whatever its dry run says.
+        low, high = again.decision.min_peak_bytes, saved.decision.fastest_bytes
+        nbytes = low + int((high - low) * fraction)
+        again = run(_at(request, nbytes, again.decision), marked)
+        if nbytes < saved.decision.min_peak_bytes:
+            return again
+        saved = run(_at(request, nbytes, saved.decision), graph)
+    return min((saved, again), key=_by_fit_and_speed)
+
+
+def _at(request: Request, nbytes: int, decision: Decision) -> Request:
+    """At the fraction that so many bytes are of the range of the plans behind a decision."""
+    span = max(decision.fastest_bytes - decision.min_peak_bytes, 1)
+    fraction = min(max((nbytes - decision.min_peak_bytes) / span, 0.0), 1.0)
+    return replace(request, setup=replace(request.setup, budget=Budget(fraction=fraction)))
+
+
+def _by_fit_and_speed(choice: Choice) -> tuple[int, float]:
+    decision = choice.decision
+    over = decision.outcome is Outcome.OVER_BUDGET
+    return (decision.needed_bytes if over else 0), decision.candidate.seconds
 
 
 class _Pipeline:
     """The state of one call of `choose`: dry runs so far, and why they failed."""
 
-    def __init__(self, joint: JointModule, request: Request, sizes: Sizes | None) -> None:
+    def __init__(self, joint: JointModule, request: Request, sizes: Sizes | None, graph: JointGraph) -> None:
         self._joint, self._request, self._setup = joint, request, request.setup
-        self._sizes, self._graph = sizes, joint.graph_at(sizes)
+        self._sizes, self._graph = sizes, graph
         if joint.graph_sizes or request.check_recomputed:
             # Host memory is laid out for one call's sizes; a comparison keeps on the device what it compares.
             self._setup = replace(self._setup, host_bytes=0)
@@ -119,6 +164,8 @@ class _Pipeline:
         if (
             self._request.plan
             or self._request.fixed
+            or gathers_again(self._graph)
+            or decision.problem.tagged_offload
             or self._setup.planner != "auto"
             or self._setup.lowering is not Lowering.INDUCTOR
         ):

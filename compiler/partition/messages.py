@@ -39,7 +39,8 @@ def offloaded_part(decision: Decision) -> str:
     plan, candidate = decision.plan, decision.candidate
     if plan.offloaded:
         waits = f"the step waits {candidate.exposed_seconds * 1e3:.2f} ms for them"
-        return f"{len(plan.offloaded)} ({format_size(candidate.host_bytes)}) offloaded to the host, {waits}, "
+        stay = f"{len(decision.tags_not_followed)} tagged ones stay, " if decision.tags_not_followed else ""
+        return f"{len(plan.offloaded)} ({format_size(candidate.host_bytes)}) offloaded to the host, {waits}, {stay}"
     why = decision.why_not_offloaded
     return f"none offloaded ({why}), " if why else ""
 
@@ -54,6 +55,7 @@ def offloaded_json(decision: Decision) -> dict[str, Any]:
         "host_bytes": candidate.host_bytes,
         "exposed_seconds": candidate.exposed_seconds,
         "why_not_offloaded": decision.why_not_offloaded,
+        "tags_not_followed": list(decision.tags_not_followed),
     }
 
 

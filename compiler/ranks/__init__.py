@@ -4,6 +4,14 @@ Imports `inductor`.
 """
 
 from autockpt.ranks.agreement import ALONE, COMPILING_SECONDS, STEPPING_SECONDS, Agreement, agreement_of_ranks
-from autockpt.ranks.peers import pipeline_calls
+from autockpt.ranks.peers import largest_unit_bytes, pipeline_calls
 
-__all__ = ["ALONE", "COMPILING_SECONDS", "STEPPING_SECONDS", "Agreement", "agreement_of_ranks", "pipeline_calls"]
+__all__ = [
+    "ALONE",
+    "COMPILING_SECONDS",
+    "STEPPING_SECONDS",
+    "Agreement",
+    "agreement_of_ranks",
+    "largest_unit_bytes",
+    "pipeline_calls",
+]

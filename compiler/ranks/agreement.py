@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch.distributed as dist
 
@@ -19,21 +20,31 @@ STEPPING_SECONDS = 15.0
 """That a rank waits for others to begin the same step: the step before it ended on all of them together."""
 
 
+class Agreed(NamedTuple):
+    figures: Figures
+    number: int
+    """Of the planning, among those of its subject: the same on all ranks."""
+    by_all: bool
+    """Every rank that this one may share collectives with has planned the same subject."""
+
+
 @dataclass(frozen=True)
 class Agreement:
     boards: tuple[Board, ...] = ()
 
-    def least(self, subject: str, figures: Figures, wait_seconds: float) -> Figures:
+    def least(self, subject: str, figures: Figures, wait_seconds: float) -> Agreed:
         """Each figure's least over the ranks that plan the same `subject`; this rank's own where others do not come.
 
         A figure of this rank that is below what the others decided without it stays: its plan must fit here.
         """
+        number, by_all = 0, len(self.boards) == 1 and len(self.boards[0].ranks) == dist.get_world_size()
         for board in self.boards:
             try:
                 found = board.least(subject, figures, wait_seconds)
             except RuntimeError as error:
                 _warn_unreachable(error)
-                return figures
+                return Agreed(figures, number, False)
+            number, by_all = found.number, by_all and not found.missing
             late = [rank for rank in found.missing if rank not in found.elsewhere]
             if late:
                 _warn_late(late, wait_seconds)
@@ -41,9 +52,9 @@ class Agreement:
                 log.info("ranks %s plan another graph", _listed(found.elsewhere))
             if any(theirs > mine for theirs, mine in zip(found.figures, figures, strict=True)):
                 _warn_decided()
-                return figures
+                return Agreed(figures, number, False)
             figures = found.figures
-        return figures
+        return Agreed(figures, number, by_all)
 
     def first(self, subject: str, text: str) -> str:
         """What the first rank that plans this subject says; nobody waits for it."""
@@ -53,6 +64,15 @@ class Agreement:
             except RuntimeError as error:
                 _warn_unreachable(error)
         return text
+
+    def said(self, subject: str) -> str:
+        """What the first rank has said of this subject so far; empty where none has."""
+        try:
+            return next(filter(None, (board.said(subject) for board in self.boards)), "")
+        except RuntimeError as error:
+            # The job is ending; what this rank plans with others it will not plan any more.
+            log.debug("the store of the process group cannot be reached: %s", error)
+            return ""
 
 
 ALONE = Agreement()

@@ -29,6 +29,8 @@ class Least(NamedTuple):
     """Ranks that did not say theirs."""
     elsewhere: tuple[int, ...]
     """Of these, the ones that plan another graph."""
+    number: int = 1
+    """How often this subject has come."""
 
 
 @dataclass
@@ -58,11 +60,17 @@ class Board:
         mine = tuple(min(column) for column in zip(*said, strict=True))
         # A decision stands: a rank that comes late finds it, and never changes it.
         decided = self.store.compare_set(f"{key}/least", "", msgspec.json.encode(mine).decode())
-        return Least(msgspec.json.decode(decided, type=Figures), missing, tuple(r for r in elsewhere if r in missing))
+        least = msgspec.json.decode(decided, type=Figures)
+        return Least(least, missing, tuple(r for r in elsewhere if r in missing), self._times[subject])
 
     def first(self, subject: str, text: str) -> str:
         """What the first rank says that comes here; nobody waits."""
         return self.store.compare_set(f"{self._name}/{subject}/first", "", text).decode()
+
+    def said(self, subject: str) -> str:
+        """What the first rank has said; empty where none has."""
+        key = f"{self._name}/{subject}/first"
+        return self.store.get(key).decode() if self.store.check([key]) else ""
 
     @property
     def _name(self) -> str:

@@ -17,7 +17,7 @@ import torch.distributed as dist
 
 from autockpt.inductor import joined_groups
 
-_STAGES = "torch.distributed.pipelining.stage"
+_STAGES, _FSDP = "torch.distributed.pipelining.stage", "torch.distributed.fsdp"
 Ranks = tuple[int, ...]
 
 
@@ -40,6 +40,22 @@ def eligible(groups: Iterable[Ranks], others: frozenset[int]) -> list[Ranks]:
 def pipeline_calls() -> int:
     """How many micro-batches may be in flight on a stage of a pipeline in this process; 0 without a pipeline."""
     return max((stage.chunks or stage.num_stages for stage in _stages()), default=0)
+
+
+def largest_unit_bytes() -> int:
+    """Of the units of FSDP2 in this process: the parameters of one, gathered; 0 without FSDP2."""
+    module = sys.modules.get(_FSDP)
+    if module is None:
+        return 0
+    units = [thing for thing in gc.get_objects() if issubclass(type(thing), module.FSDPModule)]
+    inside = {id(unit): {id(p) for p in unit.parameters()} for unit in units}
+    most = 0
+    for unit in units:
+        nested = set[int]().union(
+            *(inside[id(other)] for other in unit.modules() if other is not unit and id(other) in inside)
+        )
+        most = max(most, sum(p.numel() * p.element_size() for p in unit.parameters() if id(p) not in nested))
+    return most
 
 
 def _other_stages() -> frozenset[int]:

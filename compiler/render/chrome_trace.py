@@ -1,4 +1,6 @@
-"""The forecast step as a Chrome trace: launches on two threads and memory counters, for Perfetto and chrome://tracing.
+"""The forecast step as a Chrome trace: launches on two threads, copies on two more, memory counters.
+
+For Perfetto and chrome://tracing.
 
 The format is the Trace Event Format of Chrome's trace viewer: an object with `traceEvents`, times in microseconds.
 """
@@ -14,6 +16,8 @@ from autockpt.units import format_size
 Event = dict[str, Any]
 _PROCESS = 1
 _THREADS = {"forward": 1, "backward": 2}
+_ENGINES = {"out": (3, "copies to the host"), "in": (4, "copies from the host")}
+"""Thread and name of each copy engine of the device. Shown where something is offloaded."""
 
 
 def chrome_trace(report: Mapping[str, Any]) -> dict[str, Any]:
@@ -27,6 +31,8 @@ def chrome_trace(report: Mapping[str, Any]) -> dict[str, Any]:
             events.append(_mark(launch))
     if step:
         events.append(_counter(step[-1].end_seconds, kinds, held_after_step(report)))
+    events += _copies([copy for graph in report["graphs"] for copy in graph.get("offload", {}).get("copies", ())])
+    events.sort(key=lambda event: (event["ph"] != "M", event["ts"]))
     return {"traceEvents": events, "displayTimeUnit": "ms", "metadata": _metadata(report)}
 
 
@@ -36,12 +42,19 @@ def _metadata(report: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _names(report: Mapping[str, Any]) -> Iterator[Event]:
-    named: Event = {"ph": "M", "pid": _PROCESS, "ts": 0}
     process = f"{report['target']} on {report['device']['name']} (forecast)"
-    yield {**named, "name": "process_name", "tid": 0, "args": {"name": process}}
+    yield {**_named(0), "name": "process_name", "args": {"name": process}}
     for thread, number in _THREADS.items():
-        yield {**named, "name": "thread_name", "tid": number, "args": {"name": thread}}
-        yield {**named, "name": "thread_sort_index", "tid": number, "args": {"sort_index": number}}
+        yield from _thread(number, thread)
+
+
+def _named(thread: int) -> Event:
+    return {"ph": "M", "pid": _PROCESS, "ts": 0, "tid": thread}
+
+
+def _thread(number: int, name: str) -> Iterator[Event]:
+    yield {**_named(number), "name": "thread_name", "args": {"name": name}}
+    yield {**_named(number), "name": "thread_sort_index", "args": {"sort_index": number}}
 
 
 def _kinds(step: Sequence[StepLaunch]) -> list[str]:
@@ -69,6 +82,43 @@ def _slice(launch: StepLaunch, report: Mapping[str, Any]) -> Event:
         "tid": _THREADS[facts["pass"]],
         "args": {"module": facts["module"], "graph": graph, "live": format_size(launch.live_bytes)},
     }
+
+
+def _copies(copies: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
+    """A row for each engine and a counter of the bytes on the host; nothing where nothing is copied."""
+    for engine in _ENGINES.values() if copies else ():
+        yield from _thread(*engine)
+    yield from map(_copy, copies)
+    yield from _host_counters(copies)
+
+
+def _copy(copy: Mapping[str, Any]) -> Event:
+    start, end = _microseconds(copy["start_seconds"]), _microseconds(copy["start_seconds"] + copy["seconds"])
+    return {
+        "name": copy["name"],
+        "cat": "copy",
+        "ph": "X",
+        "ts": start,
+        "dur": round(end - start, 3),
+        "pid": _PROCESS,
+        "tid": _ENGINES[copy["direction"]][0],
+        "args": {"bytes": format_size(copy["bytes"])},
+    }
+
+
+def _host_counters(copies: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
+    """Bytes on the host: from the start of each copy out to the end of the copy back in."""
+    changes = [
+        (copy["start_seconds"], copy["bytes"])
+        if copy["direction"] == "out"
+        else (copy["start_seconds"] + copy["seconds"], -copy["bytes"])
+        for copy in copies
+    ]
+    held = 0
+    for seconds, change in sorted(changes):
+        held += change
+        where = {"ts": _microseconds(seconds), "pid": _PROCESS, "tid": 0}
+        yield {"name": "host memory", "ph": "C", **where, "args": {"offloaded": held}}
 
 
 def _mark(launch: StepLaunch) -> Event:

@@ -79,6 +79,9 @@ def _facts(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "plans", f"from {smallest} (minimum peak) to {fastest} (fastest)"
     seconds = f"{format_seconds(report['step_seconds'])}, {report['overhead']:.1%} over the fastest plan"
     yield "step", f"{seconds} ({format_seconds(report['fastest_seconds'])})"
+    yield from _offload(report)
+    if rank := report.get("rank"):
+        yield from rank_facts(rank)
     if (gap := _gap(report)) is not None:
         yield "gap", f"at most {gap:.1%} of the step above the bound for any plan"
     memory = {name: size for name, size in report["memory"].items() if size}
@@ -86,6 +89,32 @@ def _facts(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         memory[f"{report['optimizer']['name']} state"] = memory.pop("optimizer")
     yield "parameters", f"{report['parameters']:,}"
     yield "memory", ", ".join(f"{name} {format_size(size)}" for name, size in memory.items())
+
+
+def _offload(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What waits on the host, or why nothing does; nothing where nobody asked."""
+    for found in (graph["offload"] for graph in report["graphs"] if "offload" in graph):
+        if found["why_not"]:
+            yield "offloaded", f"nothing: {found['why_not']}"
+            continue
+        moved, waits = format_size(found["moved_bytes"]), format_seconds(found["exposed_seconds"])
+        tensors = sum(copy["direction"] == "out" for copy in found["copies"])
+        on_host = f"{tensors} tensors, {format_size(found['host_bytes'])} on the host"
+        yield "offloaded", f"{on_host}; {moved} moved, for which the step waits {waits}"
+
+
+def rank_facts(rank: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Of one rank of a job: which, its share of the parameters, and what its step consists of."""
+    stages = ", ".join(map(str, rank["stages"]))
+    stage = f", stage {stages} of a pipeline of ranks {_few(rank['pipeline'])}" if stages else ""
+    yield "rank", f"{rank['rank']} of {rank['world_size']}{stage}, with {rank['parameters']:,} parameters"
+    names = {"compiled": "kernels", "operators": "other operators", "inside": "collectives in graphs"}
+    names |= {"outside": "collectives around them", "exposed": "of the step without computation"}
+    yield "time", ", ".join(f"{format_seconds(rank['seconds'][name])} {text}" for name, text in names.items())
+
+
+def _few(ranks: list[int]) -> str:
+    return ", ".join(map(str, ranks)) if len(ranks) <= 8 else f"{ranks[0]}, {ranks[1]}, ... {ranks[-1]}"
 
 
 def _gap(report: Mapping[str, Any]) -> float | None:

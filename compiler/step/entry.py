@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from autockpt.inductor import CacheEntry, CapturedGraph, JointModule
+from autockpt.machine import has_memory
 from autockpt.partition import (
     Choice,
     Partitioner,
@@ -88,7 +89,7 @@ def compile_in_step(
             return compiled, partitioner
         graph.add_first(first)
         graph.first_is_safe &= not graph.holds_step
-        return _dispatcher(graph, around.ledger), partitioner
+        return _dispatcher(graph, around.ledger, around.is_piece), partitioner
 
 
 def _observed_first(graph: StepGraph, lean: Select) -> Select:
@@ -105,8 +106,8 @@ def _agreed(select: Select, agreement: Agreement) -> Select:
     """The same plan on all ranks that compile this graph."""
 
     def agreed(joint: JointModule, request: Request) -> Choice:
-        request, _ = agree_on_request(agreement, joint, request)
-        return first_choice(agreement, joint, request, select(joint, request))
+        request, _, subject = agree_on_request(agreement, joint, request)
+        return first_choice(agreement, joint, request, select(joint, request), subject)
 
     return agreed
 
@@ -119,14 +120,17 @@ def _stored_or(select: Select, graph: StepGraph, ledger: Ledger, agreement: Agre
 
     def stored(joint: JointModule, request: Request) -> Choice:
         plan = ledger.stored.find(graph, joint)
-        request, is_everywhere = agree_on_request(agreement, joint, request, plan)
+        request, is_everywhere, subject = agree_on_request(agreement, joint, request, plan)
         if plan is not None and not is_everywhere:
             ledger.stored.refuse(graph)
             plan = None
         if plan is None:
             choice = select(joint, request)
             within = request if graph.holds_step else graph.unlimited(request)
-            return first_choice(agreement, joint, within, choice)
+            choice = first_choice(agreement, joint, within, choice, subject)
+            # Whatever is planned for it later, alone or with others, runs the same collectives.
+            graph.gathers_again = choice.gathers_again
+            return choice
         within = request if graph.holds_step else graph.unlimited(request)
         try:
             choice = choose(joint, replace(within, fixed=plan))
@@ -150,11 +154,15 @@ def _lowered(
     return compiled, partitioner
 
 
-def _dispatcher(graph: StepGraph, ledger: Ledger) -> Callable[..., Any]:
+def _dispatcher(graph: StepGraph, ledger: Ledger, is_piece: bool) -> Callable[..., Any]:
     """A function that runs each call of the graph by the variant that the ledger chooses."""
+    tensors = [at for at, value in enumerate(graph.captured.inputs) if isinstance(value, torch.Tensor)]
     sized = [at for at, value in enumerate(graph.captured.inputs) if isinstance(value, torch.SymInt)]
 
     def run(*args: Any) -> Any:
+        if is_piece and not all(has_memory(args[at]) for at in tensors):
+            # Dynamo asks for the layout of its outputs, for the piece that comes next: no call of the step.
+            return graph.first.compiled(*args)
         call = ledger.begin(graph, tuple([args[at] for at in sized]))
         if call is None:
             return graph.first.compiled(*args)

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from autockpt.inductor import CacheEntry, CapturedGraph, JointModule, Modules, NotCompiledAgain
-from autockpt.partition import Choice, FixedPlan, Partitioner, Request, choose
-from autockpt.passes.forecast import TORCH_PARTITION
-from autockpt.passes.problem import Budget
+from autockpt.partition import Choice, FixedPlan, Gathers, Partitioner, Request, choose
+from autockpt.passes.forecast import TORCH_PARTITION, Candidate
+from autockpt.passes.problem import Budget, Plan
+from autockpt.passes.sizes import Sizes
 from autockpt.passes.step import PlanOption, PlanTable
 from autockpt.step.tables import corrected_table, table_of
 from autockpt.step.variant import Compiled, Variant, chosen_option, compiled_option
@@ -61,6 +62,8 @@ class StepGraph:
     """Where planned steps are stored."""
     sync: str | bool = False
     """Whether ranks agree on its plans."""
+    gathers_again: bool = False
+    """Whether its plans run gathers of the forward once more in the backward: all of them do, or none."""
     key: str | None = None
     """By which it is stored; None where it cannot be."""
     from_step: bool = False
@@ -70,9 +73,13 @@ class StepGraph:
     number: int = field(default_factory=graph_number)
     variants: list[Variant] = field(default_factory=list)
     """The first is what runs where nothing better is known."""
+    sizes: Sizes = field(default_factory=dict)
+    """Dynamic ones that are larger than in the traced call: what the tables of its plans are for."""
     table: PlanTable | None = None
     compiled_options: dict[int, PlanOption] = field(default_factory=dict)
     """Figures from dry runs, by the number of the option in the table."""
+    _options_at: dict[tuple[Plan, tuple[int, ...]], PlanOption] = field(default_factory=dict)
+    """Of plans that ran with other sizes than the traced ones, by these."""
 
     @property
     def name(self) -> str:
@@ -104,6 +111,35 @@ class StepGraph:
 
         return select
 
+    def grow(self, sizes: Sequence[int]) -> None:
+        """Plan for calls with these dynamic sizes from now on, each at most."""
+        larger = {
+            size: number
+            for (size, traced), number in zip(self.captured.dynamic_sizes, sizes, strict=True)
+            if number > self.sizes.get(size, traced)
+        }
+        if larger:
+            self.sizes = {**self.sizes, **larger}
+            self.table, self.compiled_options = None, {}
+            self._options_at.clear()
+
+    def option_at(self, option: PlanOption, sizes: Sequence[int]) -> PlanOption:
+        """What the plan of this option holds and needs in a call with these dynamic sizes."""
+        named = self.captured.dynamic_sizes
+        candidate = option.candidate
+        if candidate is None or [number for _, number in named] == list(sizes):
+            return option
+        key = candidate.plan, tuple(sizes)
+        if key not in self._options_at:
+            self.visit(lambda joint: self._evaluate(joint, candidate, key))
+        return self._options_at[key]
+
+    def _evaluate(self, joint: JointModule, candidate: Candidate, key: tuple[Plan, tuple[int, ...]]) -> None:
+        named = {size: number for (size, _), number in zip(self.captured.dynamic_sizes, key[1], strict=True)}
+        fixed = replace(self.unlimited(self.request), fixed=FixedPlan.of(candidate))
+        choice = choose(joint, fixed, _all_sizes(joint, named))
+        self._options_at[key] = chosen_option(choice.decision, choice.dry_run)
+
     def ensure_table(self) -> PlanTable:
         """The table of plans; a graph that was planned alone has none until it is needed."""
         if self.table is None:
@@ -112,7 +148,8 @@ class StepGraph:
         return self.table
 
     def _fill_table(self, joint: JointModule) -> None:
-        searched = choose(joint, replace(self.unlimited(self.request), dry_run=False))
+        request = replace(self.unlimited(self.request), dry_run=False)
+        searched = choose(joint, request, _all_sizes(joint, self.sizes))
         self.table = table_of(joint, searched.decision)
 
     def dry_run(self, numbers: Sequence[int]) -> bool:
@@ -123,13 +160,15 @@ class StepGraph:
             return False
 
         def run(joint: JointModule) -> None:
+            sizes = _all_sizes(joint, self.sizes)
             for number in wanted:
                 option = table.options[number]
                 assert option.candidate is not None
                 is_torch_own = option.candidate.method == TORCH_PARTITION
                 modules = joint.torch_own.modules if is_torch_own else joint.modules(option.candidate.plan)
-                found = joint.dry_run(modules)
-                self.compiled_options[number] = compiled_option(option, joint.graph.graph_input_bytes, found)
+                found = joint.dry_run(modules, sizes)
+                inputs = joint.graph_at(sizes).graph_input_bytes
+                self.compiled_options[number] = compiled_option(option, inputs, found)
 
         self.visit(run)
         return True
@@ -170,7 +209,7 @@ class StepGraph:
 
     def compile(self, request: Request, option: PlanOption | None = None, outside_bytes: int = 0) -> Variant:
         """Compile the graph again, outside of Dynamo."""
-        partitioner = Partitioner(request, self.on_infeasible, outside_bytes=outside_bytes)
+        partitioner = Partitioner(self._gathering(request), self.on_infeasible, outside_bytes=outside_bytes)
         compiled = self.captured.compile(lambda gm, inputs: self.lower(gm, inputs, partitioner, partitioner.key))
         if not partitioner.recorded:
             raise NotCompiledAgain("its plan could not be written a second time")
@@ -202,7 +241,11 @@ class StepGraph:
 
     def unlimited(self, request: Request) -> Request:
         """Without a budget, and without the host: what is offloaded is no part of a step's tables yet."""
-        return replace(request, setup=replace(request.setup, budget=_WHATEVER_IT_NEEDS, host_bytes=0))
+        request = replace(request, setup=replace(request.setup, budget=_WHATEVER_IT_NEEDS, host_bytes=0))
+        return self._gathering(request)
+
+    def _gathering(self, request: Request) -> Request:
+        return replace(request, gathers=Gathers.AGAIN if self.gathers_again else Gathers.SAVED)
 
     def free_unused(self, used: Sequence[Variant]) -> None:
         """Drop compiled variants that no plan uses; the first one stays."""
@@ -210,3 +253,9 @@ class StepGraph:
             if variant not in used:
                 variant.made.free()
         self.variants = [variant for at, variant in enumerate(self.variants) if not at or variant in used]
+
+
+def _all_sizes(joint: JointModule, sizes: Sizes) -> Sizes | None:
+    """The dynamic sizes of a call of which these are known; None where it is like the traced one."""
+    known = {size: sizes.get(size, traced) for size, traced in joint.graph_sizes.items()}
+    return known if known != joint.graph_sizes else None

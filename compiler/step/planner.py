@@ -13,6 +13,7 @@ from autockpt.step.calls.phase import Key, Phase, Signature
 from autockpt.step.calls.routes import Route
 from autockpt.step.decision import step_decision
 from autockpt.step.graph import StepGraph
+from autockpt.step.ranks.requests import ReplanRequests
 from autockpt.step.replan import Replanner
 from autockpt.step.solving import UNCOUNTED_BYTES
 from autockpt.step.variant import Variant
@@ -37,6 +38,7 @@ class StepPlanner:
         self._pending: set[Signature] = set()
         """Observed and not planned yet."""
         self.replanner = Replanner(ledger)
+        self._requests = ReplanRequests()
         self._dead: deque[int] = deque()
         self._is_tightened = False
         """Memory ran out: everything is to be planned again."""
@@ -72,8 +74,10 @@ class StepPlanner:
                 self._correct(observed, phase.peak_bytes - budget_bytes)
         elif fits and phase.signature not in self._pending and _ran_as_planned(phase):
             self.replanner.accept(observed, phase)
-        else:
+        elif fits or not _ran_as_planned(phase):
             self._pending.add(phase.signature)
+        else:
+            self._want(observed)
 
     def after_known_phase(self, phase: Phase, signature: Signature) -> None:
         """A planned phase ended; nothing of it was recorded but its peak."""
@@ -100,8 +104,13 @@ class StepPlanner:
         if observed.corrections < _MOST_CORRECTIONS:
             observed.corrections += 1
             observed.excess_bytes += over_bytes + UNCOUNTED_BYTES
-            self._pending.add(observed.signature)
+            self._want(observed)
             log.info("a step was %s over its budget and is planned again", format_size(over_bytes))
+
+    def _want(self, observed: Observed) -> None:
+        """Have a phase planned again for what this rank alone may have measured."""
+        if not self._requests.ask(observed):
+            self._pending.add(observed.signature)
 
     def before_phase(self, graph: StepGraph, entry_bytes: int) -> None:
         """Plan what is to be planned, before a phase that begins with a forward of this graph. Raises BudgetError."""
@@ -111,10 +120,12 @@ class StepPlanner:
         if self._is_tightened:
             self._plan_tightened(graph, entry_bytes)
             return
-        if not over and not (self._pending and self._is_ready(key)):
+        alike = [one for one in self._observed.values() if one.signature[0] == key]
+        due = self._requests.due(alike)
+        self._pending |= due
+        if not over and not due and not (self._pending and self._is_ready(key)):
             return
         with self._ledger.recorder.paused():
-            alike = [one for one in self._observed.values() if one.signature[0] == key]
             if not alike and not self._pending:
                 # An earlier process planned it with less that was live outside.
                 self._ledger.root.following.pop(key, None)

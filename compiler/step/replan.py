@@ -59,6 +59,10 @@ class Replanner:
     def _plan(self, observed: Sequence[Observed], entry_bytes: int) -> list[Variant]:
         """Plan these phases together; the variants of their calls."""
         started = time.perf_counter()
+        for one in observed:
+            for graph, sizes in zip(one.graphs, one.sizes, strict=True):
+                graph.grow(sizes)
+        observed = [one.at_sizes() for one in observed]
         agreed = agree_on_step(observed, self._ledger.optimizers.expected_bytes, budget_of(graphs_of(observed)))
         observed, optimizer_bytes = agreed.observed, agreed.optimizer_bytes
         plan = StepSolver(observed, optimizer_bytes, agreed.budget_bytes).solve()
@@ -74,7 +78,7 @@ class Replanner:
         for one, used in routes:
             self._ledger.root.add(one.signature, used, one.sizes)
             if budget_of(one.graphs) is not None:
-                slack = max(plan.budget_bytes - plan.peak_bytes, 0)
+                slack = max(plan.budget_bytes - plan.peak_bytes, 0) + agreed.late_bytes
                 self.limit(one.signature[0], one.entry_bytes + optimizer_bytes + slack)
         seconds = time.perf_counter() - started
         made = StepDecision.of(plan, routes, kinds, self._ledger.device, seconds)

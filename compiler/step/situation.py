@@ -39,6 +39,8 @@ class Situation:
     """Of these, what is no input of the graph; and state that optimizers have yet to allocate."""
     holds_step: bool
     """The graph is the whole training step, or all of it but a loss."""
+    is_piece: bool
+    """Of a graph that Dynamo cut for DDP: it is compiled before any piece runs, and tried with fake inputs."""
     calls: int
     """How many such graphs, or calls of it, may be in flight together."""
     in_pipeline: bool
@@ -90,7 +92,6 @@ def situation(
     parameters = trained_parameters(inputs)
     if optimizer is not None:
         optimizers.announce(optimizer, [p for p in parameters if p.device == device])
-    # Dynamo compiles the pieces of a graph that it cuts for DDP with fake inputs, and all before the first one runs.
     is_piece = not all(has_memory(value) for value in inputs if isinstance(value, torch.Tensor))
     share = 1.0 / _PIECES if is_piece else model_share(inputs, parameters)
     alone = (
@@ -108,6 +109,7 @@ def situation(
         outside_bytes=max(entry_bytes - own, 0) + optimizers.expected_bytes - optimizers.existing_bytes,
         # A stage of a pipeline looks like a whole model, and several of its calls are in flight.
         holds_step=alone and (has_loss or share >= _NEARLY_ALL) and optimizers.count <= 1 and micro_batches <= 1,
+        is_piece=is_piece,
         in_pipeline=micro_batches > 1,
         # What it holds counts beside a loss outside as it does beside another call.
         calls=max(min(math.ceil(1.0 / max(share, 1e-9)), _MOST_CALLS), 1 if alone and has_loss else 2, micro_batches),

@@ -9,6 +9,7 @@ from dataclasses import replace
 from autockpt.inductor import JointModule
 from autockpt.partition import torch_candidate
 from autockpt.passes.forecast import Candidate
+from autockpt.passes.graph import gathers_again
 from autockpt.passes.planners import Decision
 from autockpt.passes.problem import Lowering
 from autockpt.passes.step import PlanOption, PlanTable, plan_table
@@ -18,7 +19,7 @@ log = logging.getLogger("autockpt")
 
 def table_of(joint: JointModule, decision: Decision) -> PlanTable:
     others: list[Candidate] = []
-    if decision.problem.lowering is Lowering.INDUCTOR:
+    if decision.problem.lowering is Lowering.INDUCTOR and not gathers_again(decision.problem.graph):
         try:
             others.append(torch_candidate(joint, decision))
         except Exception as error:

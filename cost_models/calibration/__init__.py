@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from autockpt.cost_models.calibration.fit import HELD_OUT
+    from autockpt.cost_models.calibration.links import TimedLink, time_links
     from autockpt.cost_models.calibration.procedure import Calibration, calibrate, expected_steps
     from autockpt.cost_models.calibration.sample import Measurement
     from autockpt.cost_models.calibration.stopwatch import time_kernel
@@ -18,18 +19,22 @@ __all__ = [
     "HELD_OUT",
     "Calibration",
     "Measurement",
+    "TimedLink",
     "calibrate",
     "expected_steps",
     "time_kernel",
+    "time_links",
 ]
 
 _MODULES = {
     "HELD_OUT": "fit",
     "Calibration": "procedure",
     "Measurement": "sample",
+    "TimedLink": "links",
     "calibrate": "procedure",
     "expected_steps": "procedure",
     "time_kernel": "stopwatch",
+    "time_links": "links",
 }
 
 

@@ -30,6 +30,13 @@ def scatter(call: Call) -> Work:
     return call.vector("scatter", touched, call.moved + 2 * touched * base.itemsize)
 
 
+@rule("zeros_and_scatter", namespace="flex_lib")
+def score_gradient(call: Call) -> Work:
+    """The gradient of a tensor that FlexAttention's score function reads at indices: it adds one number for a score."""
+    touched = largest(*(spec.numel for spec in call.inputs))
+    return call.vector("scatter", touched, 2 * touched * call.inputs[0].itemsize)
+
+
 @rule("embedding_dense_backward")
 def embedding_backward(call: Call) -> Work:
     """Fills a table with zeros, then adds each row of the gradient to one of its rows."""

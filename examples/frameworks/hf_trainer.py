@@ -1,4 +1,4 @@
-"""Hugging Face's Trainer: GPT-2 with its dropout and accumulated gradients.
+"""Hugging Face's Trainer: GPT-2 with its dropout, and Llama; both with accumulated gradients.
 
     pip install 'autockpt[zoo]' && python examples/frameworks/hf_trainer.py
 
@@ -12,12 +12,22 @@ import tempfile
 from typing import Any
 
 from torch import nn
-from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
 from twice import main, tokens
 
 import autockpt
 
 VOCABULARY = 256
+LLAMA = LlamaConfig(
+    vocab_size=VOCABULARY,
+    hidden_size=128,
+    intermediate_size=384,
+    num_hidden_layers=4,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    max_position_embeddings=128,
+    use_cache=False,
+)
 
 
 def train(model: nn.Module, budget: int | None, **settings: Any) -> list[float]:
@@ -36,7 +46,8 @@ def train(model: nn.Module, budget: int | None, **settings: Any) -> list[float]:
         disable_tqdm=True,
         **settings,
     )
-    data = [{"input_ids": row, "labels": row} for row in tokens(64, 128, VOCABULARY)]
+    rows = 3 * arguments.per_device_train_batch_size * arguments.gradient_accumulation_steps
+    data = [{"input_ids": row, "labels": row} for row in tokens(rows, 128, VOCABULARY)]
     trainer = Trainer(model=model, args=arguments, train_dataset=data)
     trainer.train()
     return [float(entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
@@ -49,5 +60,10 @@ def gpt2(budget: int | None) -> list[float]:
     return train(model, budget, gradient_accumulation_steps=2)
 
 
+def llama(budget: int | None) -> list[float]:
+    """Grouped-query attention, four micro-batches a step."""
+    return train(LlamaForCausalLM(LLAMA), budget, gradient_accumulation_steps=4)
+
+
 if __name__ == "__main__":
-    main(gpt2)
+    main(gpt2, llama)

@@ -1,5 +1,6 @@
-"""Training loops on several ranks: the measured peak of each step on each rank, and what was planned.
+"""Training loops on several ranks, each checked on every rank; one by itself, with what was planned for it:
 
+    autockpt verify --step --ranks 2 @examples/ranks/all.txt
     torchrun --nproc-per-node 2 examples/ranks/loops.py fsdp_blocks 16MiB
 
 Each function runs on every rank, inside its process group. It takes the keyword arguments of `torch.compile` and
@@ -47,9 +48,11 @@ def tokens(batch: int, shards: int = 1, shard: int = 0) -> Tensor:
 
 
 def trained(model: nn.Module, forward: Callable[..., Tensor], batch: int, by_rank: bool = True) -> Loop:
-    def step() -> None:
+    def step() -> Tensor:
         data = tokens(batch, dist.get_world_size(), dist.get_rank()) if by_rank else tokens(batch)
-        forward(data, data).backward()
+        loss = forward(data, data)
+        loss.backward()
+        return loss.detach()
 
     return model, step
 
@@ -174,11 +177,13 @@ def pipeline(compile_with: dict[str, Any], schedule: Any, layers: int, batch: in
     stage = PipelineStage(model, rank, ranks, torch.device("cpu"))
     run = schedule(stage, micro_batches, loss_fn=cross_entropy)
 
-    def step() -> None:
-        data = tokens(batch * micro_batches)
-        run.step(*([data] if rank == 0 else []), **({"target": data} if rank == ranks - 1 else {}))
+    def step() -> Tensor | None:
+        data, losses = tokens(batch * micro_batches), list[Tensor]()
+        last: dict[str, Any] = {"target": data, "losses": losses} if rank == ranks - 1 else {}
+        run.step(*([data] if rank == 0 else []), **last)
         # The stage holds its outputs until its next step begins, which would be measured as a part of that.
         stage.clear_runtime_states()
+        return torch.stack(losses).mean().detach() if losses else None
 
     return model, step
 

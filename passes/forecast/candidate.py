@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from math import inf
 
 from autockpt.passes.forecast.result import Forecast
 from autockpt.passes.forecast.simulator import Simulator
-from autockpt.passes.graph import backward_orders
-from autockpt.passes.problem import Plan, Problem, Scheduler
+from autockpt.passes.graph import backward_orders, collective_order
+from autockpt.passes.problem import Plan, Problem, Scheduler, planned_collectives
 
 TORCH_PARTITION = "torch's own partition"
 """The method of a candidate that stands for the partition torch makes without us."""
@@ -17,6 +18,9 @@ FREE_FUSION = 1.03
 
 torch's own partition runs without these limits. Measured on the CPU: 1.02 to 1.05 on GPT, Llama, BERT and ViT.
 """
+
+_REFUSED_BYTES = 2**60
+"""Added to the peak of a plan that must not run: it fits no budget."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +51,14 @@ class Candidate:
 class Evaluator:
     """Plans, replays and prices of one problem; each plan is evaluated once."""
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
+    def __init__(self, problem: Problem, with_tagged: Callable[[Simulator, Plan], Plan] | None = None) -> None:
+        """`with_tagged` moves the values to the host that the user tagged so."""
+        self.problem, self._with_tagged = problem, with_tagged
         self.simulator = Simulator(problem)
         self.order = backward_orders(problem.graph)[-1]
         """Weight gradients first, where no side effect forbids it."""
         self._scheduler = Scheduler(problem.graph, self.order)
+        self._collectives = planned_collectives(problem)
         self._found: dict[tuple[Plan, bool], Candidate] = {}
 
     def saving(self, saved: frozenset[str], method: str, inner: Iterable[str] = ()) -> Candidate:
@@ -70,19 +76,27 @@ class Evaluator:
 
     def priced(self, plan: Plan, method: str) -> Candidate:
         """As `evaluate`, but of this plan nobody else hears."""
+        if self.problem.tagged_offload and self._with_tagged and not plan.offloaded and method != TORCH_PARTITION:
+            plan = self._with_tagged(self.simulator, plan)
         seconds = self.simulator.step_seconds(plan)
         forward, backward = self.simulator.passes(plan)
+        refused = _REFUSED_BYTES if self._breaks_order(plan) else 0
         return Candidate(
             plan=plan,
             method=method,
-            forward_bytes=forward.peak_bytes,
-            backward_bytes=backward.peak_bytes,
-            seconds=seconds / FREE_FUSION if method == TORCH_PARTITION else seconds,
+            forward_bytes=forward.peak_bytes + refused,
+            backward_bytes=backward.peak_bytes + refused,
+            seconds=inf if refused else seconds / FREE_FUSION if method == TORCH_PARTITION else seconds,
             recompute_seconds=self.simulator.recompute_seconds(plan),
             saved_bytes=self.added_bytes(plan.saved - plan.on_host),
             host_bytes=sum(self.problem.graph.bytes_of(name) for name in plan.on_host),
             exposed_seconds=self.simulator.exposed_seconds(plan) if plan.offloaded else 0.0,
         )
+
+    def _breaks_order(self, plan: Plan) -> bool:
+        """Whether the backward would not run the collectives of all other plans, in their order."""
+        wanted = self._collectives
+        return wanted is not None and collective_order(self.problem.graph, plan.backward) != wanted
 
     def forecast(self, candidate: Candidate) -> Forecast:
         """The forecast of a candidate; its step takes the candidate's seconds."""

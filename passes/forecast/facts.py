@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from autockpt.passes.graph import ADDITION, MATMULS, JointGraph, Kind, Value, is_heavy, packet_of
+from autockpt.passes.graph import ADDITION, MATMULS, JointGraph, Kind, Value, is_heavy, is_wait, packet_of
 from autockpt.passes.problem import (
     InductorRules,
     Lowering,
@@ -54,6 +54,8 @@ class ValueFacts:
     """Of an operation with several results: those that own bytes."""
     loop_sizes: LoopSizes
     workspace_bytes: int
+    is_wait: bool
+    """Its result is the memory of its input: a collective that is waited for."""
     is_heavy: bool
     """Inductor on the CPU realizes it rather than compute it once for each reader."""
     is_always_realized: bool
@@ -100,10 +102,11 @@ class GraphFacts:
                 reads=reads,
                 shared_inputs=tuple(dict.fromkeys(position[name] for name in value.inputs if name in shared)),
                 is_shared=value.name in shared,
-                parent=position[value.inputs[0]] if value.kind is PART else -1,
+                parent=position[graph.operation_of(value).name] if value.kind is PART else -1,
                 parts=_parts(graph, value, position),
                 loop_sizes=_loop_sizes(graph, value),
                 workspace_bytes=(problem.workspace or {}).get(value.name, 0),
+                is_wait=is_wait(value),
                 is_heavy=is_heavy(value.operator),
                 is_always_realized=_is_always_realized(graph, value),
                 realizes_inputs=_realizes_inputs(value),
@@ -153,8 +156,9 @@ def _reads(graph: JointGraph, position: dict[str, int], storages: list[int]) -> 
 
 
 def _parts(graph: JointGraph, value: Value, position: dict[str, int]) -> tuple[int, ...]:
-    readers = (graph.by_name[name] for name in graph.readers[value.name])
-    return tuple(position[reader.name] for reader in readers if reader.kind is PART and reader.owns_bytes)
+    if value.kind is PART:
+        return ()
+    return tuple(position[part.name] for part in graph.parts_of(value.name) if part.owns_bytes)
 
 
 def _loop_sizes(graph: JointGraph, value: Value) -> LoopSizes:

@@ -58,6 +58,7 @@ def _unfused(facts: GraphFacts, operation: Operation) -> Kernel:
         loop_sizes=value.loop_sizes,
         computed={(operation.value, ())},
         workspace_bytes=value.workspace_bytes,
+        is_wait=value.is_wait,
     )
 
 

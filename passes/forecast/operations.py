@@ -54,6 +54,8 @@ class Kernel:
     computed: set[tuple[int, IndexMap]]
     """Values that it computes, once for each distinct index map."""
     workspace_bytes: int = 0
+    is_wait: bool = False
+    """It writes over what it reads."""
     fused_loops: list[tuple[set[int], list[int]]] = field(default_factory=list)
     """Reads and writes of each loop that was fused into it."""
     launch: int = 0

@@ -149,6 +149,7 @@ class _Realizer:
             loop_sizes=value.loop_sizes,
             computed=expression.computed,
             workspace_bytes=value.workspace_bytes,
+            is_wait=value.is_wait,
         )
 
 

@@ -71,6 +71,8 @@ def replay(fused: FusedPass, uncounted: Set[int], held: Set[int], not_overwritte
         freed = freed_after.get(position, [])
         reusable = [number for number in freed if buffers[number].storage not in not_overwritten]
         in_place = _written_in_place(kernel, reusable, buffers) if kernel.is_loop and reusable else {}
+        if kernel.is_wait and reusable:
+            in_place = dict(zip(kernel.writes, reusable, strict=True))
         overwrites.update(in_place)
         for number in kernel.writes:
             if number not in in_place:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
+from autockpt.passes.forecast.copies.timed import TimedCopy, timed_copies
 from autockpt.passes.forecast.operations import Kernel
 from autockpt.passes.forecast.replay import ReplayedPass, lifetimes
 from autockpt.passes.forecast.result import Content
@@ -43,6 +44,8 @@ class Timeline:
     launches: tuple[Launch, ...]
     """The forward's, then the backward's."""
     allocations: tuple[Allocation, ...]
+    copies: tuple[TimedCopy, ...] = ()
+    """To the host and back, in the order in which they start."""
 
     def live(self) -> list[dict[Content, int]]:
         """Bytes by content, during each launch."""
@@ -66,21 +69,32 @@ def build_timeline(simulator: Simulator, plan: Plan) -> Timeline:
     after = [*_buffers(simulator, plan, backward, boundary), *_workspaces(simulator, backward, boundary)]
     joined = _joined(simulator, before, after, boundary, end)
     held = (allocation for allocation in joined if allocation.first_launch <= allocation.last_launch)
-    return Timeline(launches, (*_static(simulator, end), *held))
+    return Timeline(launches, (*_static(simulator, end), *held), tuple(_copies(simulator, (forward, backward))))
 
 
 def _launches(simulator: Simulator, passes: tuple[ReplayedPass, ReplayedPass]) -> Iterator[Launch]:
     graph, start = simulator.problem.graph, 0.0
     for replayed in passes:
         seconds = simulator.clock.launches(replayed.fused)
+        waits = dict(replayed.engine.waits) if replayed.engine else {}
         first_operation = {kernel.launch: kernel.operation for kernel in reversed(replayed.fused.kernels)}
         for number, live_bytes in enumerate(replayed.replayed.live_bytes):
             name = simulator.facts.values[first_operation[number]].name
             ran_before = graph.by_name[name].role is Role.FORWARD and name in graph.required_forward
             recomputes = replayed.in_backward and ran_before
             margin = replayed.with_margin(live_bytes) - live_bytes
+            start += waits.get(number, 0.0)
             yield Launch(name, replayed.in_backward, recomputes, start, seconds[number], margin)
             start += seconds[number]
+        start += waits.get(len(replayed.replayed.live_bytes), 0.0)
+
+
+def _copies(simulator: Simulator, passes: tuple[ReplayedPass, ReplayedPass]) -> Iterator[TimedCopy]:
+    start = 0.0
+    for replayed in passes:
+        yield from timed_copies(simulator.problem.graph, replayed.engine, start, replayed.in_backward)
+        start += simulator.clock.starts(replayed.fused)[-1]
+        start += replayed.engine.exposed_seconds if replayed.engine else 0.0
 
 
 def _buffers(simulator: Simulator, plan: Plan, during: ReplayedPass, offset: int) -> Iterator[Allocation]:

@@ -4,11 +4,12 @@ Imports `graph`, `problem` and `cost_models`.
 """
 
 from autockpt.passes.fx.read import read
-from autockpt.passes.fx.region_views import take_views_from_operands
+from autockpt.passes.fx.regions import take_views_from_operands
 from autockpt.passes.fx.shape_env import Shapes
 from autockpt.passes.fx.sizes import hint_of, without_rounding
 from autockpt.passes.fx.splice import splice
-from autockpt.passes.fx.split import Check, UnwritablePlan, compare_by, reorder, unroll, verify_modules
+from autockpt.passes.fx.split import Check, UnwritablePlan, compare_by, raise_parts, reorder, unroll, verify_modules
+from autockpt.passes.fx.subgraphs import work_of_call
 
 __all__ = [
     "Check",
@@ -16,6 +17,7 @@ __all__ = [
     "UnwritablePlan",
     "compare_by",
     "hint_of",
+    "raise_parts",
     "read",
     "reorder",
     "splice",
@@ -23,4 +25,5 @@ __all__ = [
     "unroll",
     "verify_modules",
     "without_rounding",
+    "work_of_call",
 ]

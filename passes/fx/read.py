@@ -15,6 +15,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 
 from autockpt.cost_models import Work
 from autockpt.cost_models.formulas import number_at, symbols_in
+from autockpt.passes.fx.regions import inner_bytes
 from autockpt.passes.fx.shape_env import Shapes, bounds_of
 from autockpt.passes.fx.sizes import spec_of
 from autockpt.passes.fx.source_lines import source_of
@@ -147,6 +148,7 @@ def _value(
         index_map=_index_map(node),
         work=work,
         unvouched=unvouched,
+        inner_bytes=inner_bytes(node),
         source=source_of(node),
     )
 
@@ -200,4 +202,7 @@ def _traits(node: fx.Node) -> frozenset[Trait]:
     # torch tags regions of torch.utils.checkpoint PREFER_RECOMPUTE and treats the tag as MUST_RECOMPUTE.
     if policy in (CheckpointPolicy.MUST_RECOMPUTE, CheckpointPolicy.PREFER_RECOMPUTE):
         traits |= {Trait.MUST_RECOMPUTE}
+    # torch itself ignores both.
+    if policy in (CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_CPU_OFFLOAD):
+        traits |= {Trait.OFFLOAD}
     return traits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import getitem
 from typing import Any
 
 import torch
@@ -101,6 +102,22 @@ def reorder(module: fx.GraphModule, sequence: Sequence[str]) -> fx.GraphModule:
     graph.node_copy(output, lambda node: latest[node.name])
     graph.lint()
     return fx.GraphModule(module, graph)
+
+
+def raise_parts(module: fx.GraphModule) -> None:
+    """Take results out of their tuple right behind the operation that returns it: a tuple holds all of them until the
+    last one is taken out, and a part that is read late would hold those that are read before."""
+    last: dict[fx.Node, fx.Node] = {}
+    is_moved = False
+    for node in module.graph.find_nodes(op="call_function", target=getitem):
+        of = node.args[0]
+        before = last.get(of, of)
+        if before.next is not node:
+            before.append(node)
+            is_moved = True
+        last[of] = node
+    if is_moved:
+        module.recompile()
 
 
 def verify_modules(joint: fx.GraphModule, plan: Plan, forward: fx.GraphModule, backward: fx.GraphModule) -> None:

@@ -7,7 +7,7 @@
 | associative_scan | twice the sum for every step: a balanced scan combines about twice as often |
 | cond | the more expensive branch |
 | while_loop | one iteration, marked as an estimate: the number of iterations is data |
-| flex_attention | attention without sparsity, which is data, and the score and mask functions for every score |
+| flex_attention | attention and its functions for every score, of the blocks that a mask of positions sees |
 | Triton kernels | a registered formula; else the bytes of their tensors, marked as an estimate |
 | operators under effects, random states or functionalization | the operator |
 
@@ -18,7 +18,7 @@ and outputs.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -37,9 +37,12 @@ from autockpt.cost_models.formulas import (
     sum_work,
 )
 from autockpt.passes.fx.calls import OperatorCall, Specs, call_of_node, transfer_of
+from autockpt.passes.fx.regions import mask_density
 from autockpt.passes.graph import Kind, kind_of, packet_of
 
 log = logging.getLogger("autockpt")
+_BLOCK_MASK, _BACKWARD_BLOCK_MASK = 4, 9
+"""Positions of that argument of FlexAttention."""
 
 
 def node_work(node: fx.Node, triton_kernels: Mapping[int, Any] | None = None) -> Work | None:
@@ -54,6 +57,16 @@ def node_work(node: fx.Node, triton_kernels: Mapping[int, Any] | None = None) ->
     if work is not None and work.estimated and call.is_symbolic:
         return _work_or_estimate(replace(call, at_hints=True))
     return work
+
+
+def work_of_call(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Work:
+    """The work of an operator that runs by itself, on tensors that may be fake."""
+    call = OperatorCall(target, args, kwargs, result)
+    found = _work_or_estimate(call)
+    if found is not None:
+        return found
+    elementwise = kind_of(target) in (Kind.POINTWISE, Kind.REDUCTION)
+    return work_of(str(target), call.inputs, call.outputs, elementwise=elementwise)
 
 
 def _work_or_estimate(call: OperatorCall) -> Work | None:
@@ -135,21 +148,27 @@ def _one_iteration(call: OperatorCall) -> Work | None:
 
 
 def _flex_attention(call: OperatorCall) -> Work | None:
-    return _attention(call, "aten._scaled_dot_product_flash_attention.default", call.inputs[:3])
+    return _attention(call, "aten._scaled_dot_product_flash_attention.default", call.inputs[:3], _BLOCK_MASK)
 
 
 def _flex_attention_backward(call: OperatorCall) -> Work | None:
     query, key, value, out = call.inputs[:4]
-    return _attention(call, "aten._scaled_dot_product_flash_attention_backward.default", (out, query, key, value))
+    tensors = (out, query, key, value)
+    return _attention(call, "aten._scaled_dot_product_flash_attention_backward.default", tensors, _BACKWARD_BLOCK_MASK)
 
 
-def _attention(call: OperatorCall, operator: str, tensors: Specs) -> Work:
-    """As this operator on these tensors, and the subgraphs of the call for every score."""
+def _attention(call: OperatorCall, operator: str, tensors: Specs, block_mask: int) -> Work:
+    """As this operator on these tensors, and the subgraphs of the call for every score, of the blocks that it sees.
+
+    `block_mask`: the position of that argument.
+    """
     query, key = tensors[-3:-1]
     scores = query.numel // largest(query.shape[-1], 1) * key.shape[-2]
     each = sum_work(_subgraph_works(call))
     parts = [work_of(operator, tensors, call.outputs), replace(repeat_work(each, scores), bytes_moved=0.0)]
-    return replace(sum_work(parts), bytes_moved=call.bytes_moved)
+    lengths = [spec.shape[-2] for spec in replace(call, at_hints=True).inputs[:2]]
+    seen = mask_density(call, call.args[block_mask], *lengths)
+    return replace(repeat_work(sum_work(parts), seen), bytes_moved=call.bytes_moved)
 
 
 def _triton(call: OperatorCall) -> Work | None:

@@ -23,8 +23,9 @@ _INHERITED = {Trait.RANDOM, Trait.COLLECTIVE, Trait.EFFECT, Trait.UNREPEATABLE}
 """Traits that a higher-order operator has if an operator inside it has them."""
 
 
-_TRANSPARENT = ("invoke_subgraph",)
-"""Higher-order operators that run a subgraph once, with its operands as inputs, and do nothing else."""
+_TRANSPARENT = ("invoke_subgraph", "flex_attention")
+"""Higher-order operators that compute their results from their operands by operators of their subgraphs, and do nothing
+else: a second run returns the same bits if these do. FlexAttention is one kernel, like the flash attention of aten."""
 
 
 def unvouched_in(node: fx.Node, triton_kernels: Mapping[int, Any]) -> tuple[str, ...]:

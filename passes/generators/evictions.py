@@ -6,7 +6,7 @@ always its fastest that does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
 
@@ -55,7 +55,9 @@ class Descent:
     def __init__(self, space: SearchSpace, start: Plan) -> None:
         problem = space.problem
         self._space = space
-        self._steps = Evictor(problem, space.evaluator.simulator)(start, space.effort.eviction_steps)
+        self._steps = Evictor(problem, space.evaluator.simulator)(
+            replace(start, offloaded=()), space.effort.eviction_steps
+        )
         # Two-level plans are better once recomputation exceeds one more forward.
         self._most_seconds = sum(problem.seconds[name] for name in problem.graph.required_forward)
         self.candidates: list[Candidate] = []

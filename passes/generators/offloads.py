@@ -1,7 +1,8 @@
 """Plans that wait on the host for part of what they save: from plans without copies, by `Hosting`.
 
 The plans to start from depend on the graph alone: cuts, which trade bytes for recomputation, from the fastest to the
-lowest. Evicted and two-level plans are not: they recompute more than copies cost, or there is no link worth using.
+lowest, and interval programs, which need fewer bytes for as much. Evicted and two-level plans are not: they recompute
+more than copies cost, or there is no link worth using.
 """
 
 from __future__ import annotations
@@ -15,8 +16,7 @@ from autockpt.passes.generators.hosting import Hosting
 from autockpt.passes.generators.space import CUT, SearchSpace
 
 OFFLOAD = "offload"
-_MOST_STARTS = 8
-"""Plans without copies to start from."""
+_INTERVAL_STARTS = 5
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,8 @@ class Offloads:
     """Values moved to the host from plans that save much, where the step waits for less than it would recompute."""
 
     space: SearchSpace
+    from_intervals: bool = False
+    """Whether interval programs are solved to start from, too."""
 
     @cached_property
     def _starts(self) -> tuple[Candidate, ...]:
@@ -31,8 +33,12 @@ class Offloads:
         if self.space.evaluator.simulator.link is None or not self.space.problem.host_bytes:
             return ()
         cuts = self.space.hull.cuts
-        step = max(-(-len(cuts) // _MOST_STARTS), 1)
+        step = max(-(-len(cuts) // self.space.effort.offload_starts), 1)
         found = [self.space.evaluator.saving(cut.saved, CUT) for cut in cuts[::step]]
+        if self.from_intervals:
+            grid = tuple(self.space.grid_below(self.space.fastest_cut.peak_bytes))
+            solved = map(self.space.intervals, grid[:: max(len(grid) // _INTERVAL_STARTS, 1)])
+            found += [plan for plan in solved if plan is not None]
         found += [SaveEverything(self.space).lowest(), self.space.fastest_cut]
         return tuple(sorted({each.plan: each for each in found}.values(), key=lambda each: each.seconds))
 

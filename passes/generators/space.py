@@ -10,6 +10,7 @@ from math import inf
 
 from autockpt.passes.forecast import Candidate, Evaluator
 from autockpt.passes.generators.cuts import CutHull
+from autockpt.passes.generators.hosting import with_tagged
 from autockpt.passes.intervals import IntervalSearch
 from autockpt.passes.problem import Problem, boundary_bytes
 
@@ -46,6 +47,8 @@ class Effort:
     """Plans that are replayed to fill up the one at a budget of the grid; 0 leaves that out."""
     two_level_plans: bool = True
     """Whether two-level plans are tried in all their shapes, or only near the square root of the depth."""
+    offload_starts: int = 8
+    """Cuts from which values are moved to the host."""
     frontier_points: int = 9
     """Plans between the minimum peak and the fastest that a report shows."""
 
@@ -68,7 +71,7 @@ class SearchSpace:
     def __init__(self, problem: Problem, effort: Effort | None = None, solve_seconds: float = 60.0) -> None:
         self.problem = problem
         self.effort = effort or Effort.for_graph(len(problem.graph.values))
-        self.evaluator = Evaluator(problem)
+        self.evaluator = Evaluator(problem, with_tagged)
         self.static_bytes = boundary_bytes(problem)
         """Live at the boundary in every plan."""
         self._solve_seconds = solve_seconds

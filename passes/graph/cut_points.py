@@ -17,7 +17,7 @@ import numpy as np
 
 from autockpt.passes.graph.arrays import Integers
 from autockpt.passes.graph.joint import JointGraph
-from autockpt.passes.graph.value import Kind, Role
+from autockpt.passes.graph.value import Role
 
 DEEP = 1.5
 """Steepness at which the small ups and downs within a block are no cut points, but its boundaries are."""
@@ -58,7 +58,7 @@ class ForwardLiveness:
                 self._last_read[storage] = moment
             if value.owns_bytes:
                 # One of several results is written by their common operation, before it is taken out of the tuple.
-                written = moment_of[value.inputs[0]] if value.kind is Kind.PART else moment
+                written = moment_of[self.graph.operation_of(value).name]
                 self._written[value.name] = self._last_read[value.name] = written
 
     def cut_points(self, moments: Iterable[int]) -> tuple[CutPoint, ...]:

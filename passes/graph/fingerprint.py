@@ -52,6 +52,15 @@ def outline(graph: JointGraph) -> Outline:
     return Outline(tuple(_line(value) for value in graph.values), graph.forward_outputs, graph.backward_outputs)
 
 
+def nameless(graph: JointGraph) -> str:
+    """A hash as `structure`, but with positions for names: ranks that take other parts of what they gathered have equal
+    graphs, in which what is left has other names."""
+    position = {value.name: str(number) for number, value in enumerate(graph.values)}
+    lines = [" ".join([_described(value), *(position[source] for source in value.inputs)]) for value in graph.values]
+    lines += [" ".join(position[name] for name in names) for names in (graph.forward_outputs, graph.backward_outputs)]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
 def difference(one: Outline, other: Outline, here: str, there: str) -> str:
     """A sentence that names the first difference of two outlines; `here` and `there` say whose they are."""
     counts = f"{len(one.values)} values in {here} and {len(other.values)} in {there}"
@@ -71,12 +80,16 @@ def role_of(line: str) -> Role:
 
 
 def _line(value: Value) -> str:
+    inputs = ["<-", *value.inputs] if value.inputs else []
+    return " ".join([value.name, _described(value), *inputs])
+
+
+def _described(value: Value) -> str:
     # The memory address in the repr of a Python function differs between processes.
     operator = _ADDRESS.sub("", value.operator)
     spec = value.spec
     shape = f"{spec.dtype}[{','.join(map(str, spec.shape))}]" if spec else "-"
-    inputs = ["<-", *value.inputs] if value.inputs else []
-    return " ".join([value.name, value.role.value, operator, shape, *inputs])
+    return f"{value.role.value} {operator} {shape}"
 
 
 def _shown(line: str | None) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from math import ceil
 from typing import Any
 
 from autockpt.cost_models import TensorSpec
@@ -41,7 +42,15 @@ def at_sizes(graph: JointGraph, sizes: Mapping[Any, int]) -> JointGraph:
 
     def value(symbolic: Value) -> Value:
         work = evaluate(symbolic.work, hints) if symbolic.work is not None else None
-        return replace(symbolic, spec=spec(symbolic.spec), work=work)
+        inner = ceil(symbolic.inner_bytes * growth(symbolic)) if symbolic.inner_bytes else 0
+        return replace(symbolic, spec=spec(symbolic.spec), work=work, inner_bytes=inner)
+
+    def growth(symbolic: Value) -> float:
+        """Of the operand or result that grows most since the trace: what is inside its call holds copies of these."""
+        names = [symbolic.name, *symbolic.inputs, *graph.readers[symbolic.name]]
+        owned = [graph.bytes[owner] for name in names if (owner := graph.by_name[name].storage)]
+        traced = [int(number_at(one, graph.hints)) for one in owned]
+        return max((nbytes(one) / was for one, was in zip(owned, traced, strict=True) if was), default=1.0)
 
     return JointGraph(
         values=tuple(map(value, graph.values)),

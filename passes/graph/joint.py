@@ -106,6 +106,18 @@ class JointGraph:
                 return True
         return False
 
+    def operation_of(self, value: Value) -> Value:
+        """What runs to compute a value: of one of several results, also in a tuple inside a tuple, their operation."""
+        while value.kind is Kind.PART:
+            value = self.by_name[value.inputs[0]]
+        return value
+
+    def parts_of(self, name: str) -> tuple[Value, ...]:
+        """Results of an operation that are taken out of its tuple, and out of tuples inside of that."""
+        taken = [self.by_name[reader] for reader in self.readers[name]]
+        parts = [value for value in taken if value.kind is Kind.PART]
+        return tuple(inner for part in parts for inner in (part, *self.parts_of(part.name)))
+
     def bytes_of(self, name: str) -> int:
         return self.bytes.get(self.by_name[name].storage, 0)
 

@@ -53,6 +53,7 @@ class Trait(Enum):
     SEED = "seed"
     MUTATES = "mutates"
     COLLECTIVE = "collective"
+    GATHERED_AGAIN = "gathered again in the backward, on all ranks"
     EFFECT = "effect"
     OPAQUE = "opaque"
     DATA_SIZE = "a size that depends on data"
@@ -60,6 +61,7 @@ class Trait(Enum):
     STALE = "reads an input that the step writes to"
     MUST_SAVE = "must save"
     MUST_RECOMPUTE = "must recompute"
+    OFFLOAD = "waits on the host between the passes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,8 @@ class Value:
     registered. None where `work_of` finds it from shapes."""
     unvouched: tuple[str, ...] = ()
     """Operators in its call that neither torch's tags nor the user's MUST_RECOMPUTE vouch for, by `operator_name`."""
+    inner_bytes: int = 0
+    """Live inside a call that has subgraphs, beyond its operands and results, where their operations run one by one."""
     source: Source = field(default=Source(), compare=False)
 
     @property

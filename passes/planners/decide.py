@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from autockpt.passes.forecast import Candidate, Forecast
+from autockpt.passes.forecast import Candidate, Forecast, HostLink
 from autockpt.passes.generators import Offloads
 from autockpt.passes.graph import JointGraph
 from autockpt.passes.planners.frontier import PLANNERS, Frontier
@@ -26,6 +26,7 @@ from autockpt.passes.problem import (
     gc_paused,
     price,
     verify,
+    with_tags,
 )
 
 _UNCOUNTED_BYTES = 64 * 2**10
@@ -117,6 +118,11 @@ class Decision:
         return Offloads(self.frontier.space).why_not(self.candidate)
 
     @property
+    def tags_not_followed(self) -> tuple[str, ...]:
+        """Saved values that the user tagged to wait on the host, and that stay on the device."""
+        return tuple(sorted((self.problem.tagged_offload & self.plan.saved) - self.plan.on_host))
+
+    @property
     def min_peak_bytes(self) -> int:
         """The lowest peak of all plans; searched when first read."""
         return self.frontier.lowest.peak_bytes
@@ -173,12 +179,13 @@ def pose(
     workspaces: Mapping[str, int] | None = None,
 ) -> Problem:
     """The planning problem of this graph: prices, must-save values, workspaces, margins."""
-    return Problem(
+    inner = {value.name: value.inner_bytes for value in graph.values if value.inner_bytes}
+    problem = Problem(
         graph=graph,
         seconds=price(graph, setup.device, setup.lowering, measured),
         must_save=find_must_save(graph, setup.lowering, setup.allowed, setup.rules),
         lowering=setup.lowering,
-        workspace={**find_workspaces(graph, setup.threads), **(workspaces or {})},
+        workspace={**find_workspaces(graph, setup.threads), **inner, **(workspaces or {})},
         extra_static_bytes=copied_bytes(graph, setup.lowering) + _UNCOUNTED_BYTES,
         margin=setup.margin if setup.lowering is Lowering.INDUCTOR else 0.0,
         device=setup.device,
@@ -186,6 +193,7 @@ def pose(
         rules=setup.rules,
         host_bytes=setup.host_bytes,
     )
+    return with_tags(problem) if problem.host_bytes and HostLink.of(setup.device) else problem
 
 
 def resolve(budget: Budget, frontier: Frontier) -> int:

@@ -11,7 +11,7 @@ recomputed, one after the other, while the plan fits and its fused step gets fas
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf
 
 from autockpt.passes.forecast import Candidate, Simulator
@@ -59,7 +59,7 @@ class Frontier:
         """Called with a line of text before each search; a caller that shows more may set another."""
         self.space = SearchSpace(problem, effort, solve_seconds)
         if problem.host_bytes and self.simulator.link:
-            generators = (*generators, Offloads)
+            generators = (*generators, partial(Offloads, from_intervals=IntervalProgram in generators))
         self.generators = tuple(make(self.space) for make in generators)
         self._found: dict[int, Candidate | None] = {}
         self._filled: dict[int, list[Candidate]] = {}

@@ -7,7 +7,13 @@ from autockpt.passes.problem.cut_points import cut_point_values, savable_cut_poi
 from autockpt.passes.problem.gc import gc_paused
 from autockpt.passes.problem.layout import copied_bytes, copied_views, is_channels_last, is_gathered, is_reshaped
 from autockpt.passes.problem.must_save import find_must_save, held_operators, is_held
-from autockpt.passes.problem.offload import first_backward_uses, forward_order, last_forward_uses, may_offload
+from autockpt.passes.problem.offload import (
+    first_backward_uses,
+    forward_order,
+    last_forward_uses,
+    may_offload,
+    with_tags,
+)
 from autockpt.passes.problem.optimality import Gap
 from autockpt.passes.problem.plan import (
     CHECKED_MARGIN,
@@ -22,7 +28,7 @@ from autockpt.passes.problem.plan import (
     Setup,
 )
 from autockpt.passes.problem.price import find_workspaces, price, work_of_value
-from autockpt.passes.problem.schedule import Scheduler, plans_saving, savable_set
+from autockpt.passes.problem.schedule import Scheduler, planned_collectives, plans_saving, savable_set
 from autockpt.passes.problem.unavoidable import boundary_bytes, unavoidable_bytes
 from autockpt.passes.problem.verify import BrokenPlan, require_none, verify
 
@@ -56,6 +62,7 @@ __all__ = [
     "is_reshaped",
     "last_forward_uses",
     "may_offload",
+    "planned_collectives",
     "plans_saving",
     "price",
     "require_none",
@@ -63,5 +70,6 @@ __all__ = [
     "savable_set",
     "unavoidable_bytes",
     "verify",
+    "with_tags",
     "work_of_value",
 ]

@@ -80,7 +80,7 @@ def copied_views(graph: JointGraph) -> frozenset[str]:
 
 def is_channels_last(graph: JointGraph, value: Value) -> bool:
     """Whether it is the result of a convolution on the CPU, or of the backward of one."""
-    computed_by = graph.by_name[value.inputs[0]] if value.kind is Kind.PART else value
+    computed_by = graph.operation_of(value)
     return value.device == "cpu" and _is_convolution(computed_by) and _changes_order(value)
 
 

@@ -79,6 +79,8 @@ def stale(value: Value, lowering: Lowering, inductor: InductorRules) -> str | No
 
 
 def collective(value: Value, lowering: Lowering, inductor: InductorRules) -> str | None:
+    if Trait.GATHERED_AGAIN in value.traits:
+        return None
     return "collective: every rank would have to run it again" if Trait.COLLECTIVE in value.traits else None
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from autockpt.passes.graph import JointGraph, Kind, Role, Trait
 from autockpt.passes.problem.plan import Plan, Problem
+
+_TAGGED = "tagged by the user to wait on the host"
 
 
 def may_offload(problem: Problem, name: str) -> bool:
@@ -16,8 +19,6 @@ def may_offload(problem: Problem, name: str) -> bool:
     """
     graph = problem.graph
     value = graph.by_name[name]
-    if problem.may_change_layouts:
-        return False
     if value.role is not Role.FORWARD or not value.owns_bytes or value.kind is Kind.SYMBOL or value.spec is None:
         return False
     if Trait.DATA_SIZE in value.traits or name in graph.output_storages:
@@ -26,6 +27,18 @@ def may_offload(problem: Problem, name: str) -> bool:
     for size in value.spec.shape:
         elements *= size
     return graph.bytes_of(name) == elements * value.spec.itemsize > 0
+
+
+def with_tags(problem: Problem) -> Problem:
+    """The problem in which values that the user tagged MUST_CPU_OFFLOAD or PREFER_CPU_OFFLOAD are must-save, and wait
+    on the host wherever they can. A view stands for its base."""
+    graph = problem.graph
+    bases = (value.storage for value in graph.values if Trait.OFFLOAD in value.traits)
+    tagged = frozenset(name for name in bases if name is not None and may_offload(problem, name))
+    if not tagged:
+        return problem
+    must_save = {**dict.fromkeys(sorted(tagged), _TAGGED), **problem.must_save}
+    return replace(problem, must_save=must_save, tagged_offload=tagged)
 
 
 def forward_order(problem: Problem, plan: Plan) -> list[str]:

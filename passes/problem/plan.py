@@ -56,17 +56,13 @@ class Problem:
     rules: InductorRules = InductorRules()
     host_bytes: int = 0
     """How much may be offloaded to the host at any time; 0: nothing is."""
+    tagged_offload: frozenset[str] = frozenset()
+    """Must-save values that the user tagged to wait on the host."""
 
     @property
     def static_bytes(self) -> int:
         """Live all through the step, in every plan: parameters, inputs and `extra_static_bytes`."""
         return self.graph.graph_input_bytes + self.extra_static_bytes
-
-    @cached_property
-    def may_change_layouts(self) -> bool:
-        """Whether Inductor may run convolutions channels-last: with copies to the host, gradients of such a graph
-        differed in their last bits, so nothing of it is offloaded."""
-        return self.lowering is Lowering.INDUCTOR and any("convolution" in v.operator for v in self.graph.values)
 
     @cached_property
     def needed_by_backward(self) -> frozenset[str]:
@@ -97,7 +93,7 @@ class Problem:
             return True
         if value.name in self.must_save:
             return False
-        if value.name in self.constants or Trait.MUST_RECOMPUTE in value.traits:
+        if value.name in self.constants or value.traits & {Trait.MUST_RECOMPUTE, Trait.GATHERED_AGAIN}:
             return True
         return self._is_computed_late(value)
 
@@ -126,7 +122,7 @@ class Problem:
         against the layout of their inputs: those of a ResNet's ReLUs took a fifth of its step on the CPU. In eager mode
         they are kernels of their own anyway. A second result of an operation that the forward runs costs nothing.
         """
-        made_by = value.inputs[0] if value.kind is Kind.PART else value.name
+        made_by = self.graph.operation_of(value).name
         inexact = value.spec is not None and value.spec.is_floating
         return made_by not in self.graph.required_forward and (inexact or self.lowering is Lowering.INDUCTOR)
 

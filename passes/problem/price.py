@@ -73,8 +73,7 @@ def _cached_work(operator: str, inputs: Specs, outputs: Specs, elementwise: bool
 def specs_of_call(graph: JointGraph, value: Value) -> tuple[Specs, Specs]:
     """Shapes of the tensors that an operation reads and of those that it returns."""
     inputs = [graph.by_name[name].spec for name in value.operands or value.inputs]
-    parts = [graph.by_name[name] for name in graph.readers[value.name]]
-    outputs = [part.spec for part in parts if part.kind is Kind.PART] or [value.spec]
+    outputs = [part.spec for part in graph.parts_of(value.name)] or [value.spec]
     return tuple(s for s in inputs if s is not None), tuple(s for s in outputs if s is not None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from autockpt.passes.graph import JointGraph, Role, Trait, backward_orders
+from autockpt.passes.graph import JointGraph, Role, Trait, backward_orders, collective_order, gathers_again
 from autockpt.passes.problem.plan import Plan, Problem
 
 
@@ -72,6 +72,17 @@ class Scheduler:
             available[found] = found in direct or found in inner
             if found in direct and found not in inner:
                 direct.update(source for source in self._inputs[found] if source < found)
+
+
+def planned_collectives(problem: Problem) -> tuple[str, ...] | None:
+    """The collectives of the backward, in the one order in which every plan has to run them: that of the plan which
+    recomputes as little as possible. None where no plan recomputes any, so that all have the traced order."""
+    graph = problem.graph
+    if not gathers_again(graph):
+        return None
+    order = backward_orders(graph)[-1]
+    saved = savable_set(problem, [value.name for value in graph.values if value.role is Role.FORWARD])
+    return collective_order(graph, Scheduler(graph, order)(saved).backward)
 
 
 def plans_saving(problem: Problem, names: Collection[str]) -> Iterator[Plan]:

@@ -45,8 +45,7 @@ def _operand_bytes(graph: JointGraph, value: Value, gradients: set[str]) -> int:
     readers = [graph.by_name[name] for name in graph.readers[value.name]]
     if any(reader.operator == ADDITION for reader in readers):
         return 0
-    parts = [reader for reader in readers if reader.kind is Kind.PART]
-    operands = [value, *parts, *(graph.by_name[name] for name in value.inputs)]
+    operands = [value, *graph.parts_of(value.name), *(graph.by_name[name] for name in value.inputs)]
     storages = {operand.storage for operand in operands} - {""}
     computed = {name for name in storages if not graph.by_name[name].role.is_graph_input}
     return sum(graph.bytes.get(name, 0) for name in computed - gradients - graph.output_storages)

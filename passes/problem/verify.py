@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Set
 
-from autockpt.passes.graph import Role
+from autockpt.passes.graph import Role, collective_order
 from autockpt.passes.problem.offload import broken_offload
 from autockpt.passes.problem.plan import Plan, Problem
+from autockpt.passes.problem.schedule import planned_collectives
 
 
 class BrokenPlan(Exception):
@@ -29,6 +30,9 @@ def verify(problem: Problem, plan: Plan) -> None:
     # Dead backward operations may be left out, but side effects may not.
     effects = {name for name, value in values.items() if value.role is Role.BACKWARD and value.traits}
     require_none(effects - set(plan.backward), "is a backward operation that never runs")
+    wanted = planned_collectives(problem)
+    if wanted is not None and collective_order(problem.graph, plan.backward) != wanted:
+        raise BrokenPlan("other collectives run in the backward than on other ranks, or in another order")
     if fault := broken_offload(problem, plan):
         raise BrokenPlan(fault)
 

@@ -55,13 +55,13 @@ class SizedBytes:
             return None
         shares = self.coefficients[:, 1:] * self.base[1:] / left
         rounded = np.ceil(shares / _GRAIN - 1e-3) * _GRAIN
-        kept: list[np.ndarray] = []
+        undominated: list[np.ndarray] = []
         for row in sorted(np.unique(rounded, axis=0), key=lambda row: -float(row.sum())):
-            if not any((row <= other).all() for other in kept):
-                kept.append(row)
-        if len(kept) > _MOST_MOMENTS:
+            if not any((row <= other).all() for other in undominated):
+                undominated.append(row)
+        if len(undominated) > _MOST_MOMENTS:
             return None
-        return tuple(self._expression(np.array([0.0, *row * ONE / self.base[1:]])) for row in kept)
+        return tuple(self._expression(np.array([0.0, *row * ONE / self.base[1:]])) for row in undominated)
 
     def _at(self, sizes: Sizes) -> np.ndarray:
         return np.asarray(self.coefficients @ values_at(self.terms, sizes))

@@ -41,7 +41,7 @@ class _Passes:
         rows = list(_rows(problem, graph, least))
         self._slack = np.array([slack for slack, *_ in rows])
         """Bytes left by what is outside, by other graphs, and by the own bytes of a pass of another graph."""
-        self._in_flight = np.array([[held, kept] for _, held, kept, *_ in rows], dtype=float)
+        self._in_flight = np.array([[held, saved] for _, held, saved, *_ in rows], dtype=float)
         """Calls of the graph in flight: those whose outputs count as held by others, and the rest."""
         self._call = np.array([call for *_, call, _ in rows])
         self._own: Floats = np.array([own for *_, own in rows], dtype=float)

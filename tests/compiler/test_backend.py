@@ -347,6 +347,25 @@ def test_sizes_that_depend_on_data_are_planned() -> None:
     torch.testing.assert_close(weight.grad, expected)
 
 
+def test_a_size_that_depends_on_data_is_planned_at_the_bound_that_the_user_states() -> None:
+    weight, x = torch.randn(8, 8, requires_grad=True), torch.randn(4096, 8)
+
+    def model(x: Tensor) -> Tensor:
+        return torch.tanh((x @ weight)[x > 2.0]).exp().sum()
+
+    def planned(limit: int) -> tuple[int, list[str]]:
+        torch._dynamo.reset()
+        compiled(model, memory_budget=1.0, max_unbacked=limit)(x).backward()
+        made = autockpt.decisions()[-1]
+        return made.peak_bytes, list(made.to_json()["sizes"]["data_dependent"].values())
+
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        (small, small_bounds), (large, large_bounds) = planned(2000), planned(30_000)
+    assert small_bounds == ["2000 (max_unbacked)"]
+    assert large_bounds == ["30000 (max_unbacked)"]
+    assert large >= small + 28_000 * 4
+
+
 def test_random_checkpointed_regions_keep_what_they_drew() -> None:
     weight = torch.randn(16, 16, requires_grad=True)
 

@@ -122,3 +122,21 @@ def test_import_and_help_load_nothing_heavy(code: str) -> None:
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stderr.split()
     assert [name for name in loaded if name.startswith(_HEAVY)] == []
     assert sum(name.split(".")[0] == "autockpt" for name in loaded) <= 40
+
+
+def test_objects_that_are_destroyed_after_their_modules_print_nothing() -> None:
+    program = """
+import sys
+from autockpt import cli
+
+class Lock:
+    def __del__(self):
+        raise AttributeError("the module of this object is gone")
+
+lock, sys.kept = Lock(), sys.modules[__name__]
+sys.argv = ["autockpt", "--version"]
+sys.exit(cli.main())
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout.startswith("autockpt ")
+    assert ended.stderr == ""

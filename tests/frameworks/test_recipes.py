@@ -1,7 +1,8 @@
 """Every recipe trains with the real library inside its budget, and to the same losses.
 
-Without kernels, beside eager mode: what is proven here is how a framework reaches the backend, and the budget of its
-whole training. `python examples/frameworks/RECIPE.py` compiles by Inductor, which takes too long to be tried here.
+CI runs those of the extra `frameworks-small` without kernels, beside eager mode: what is proven there is how a
+framework reaches the backend, and the budget of its whole training. `pytest -m frameworks_full` runs the other recipes
+too, and all of them as `python examples/frameworks/RECIPE.py` does, by Inductor beside Inductor.
 """
 
 from __future__ import annotations
@@ -18,11 +19,16 @@ import pytest
 
 FOLDER = Path(__file__).parents[2] / "examples" / "frameworks"
 LIBRARIES = {
+    "accelerator": ("accelerate", "transformers"),
+    "diffusion": ("diffusers",),
     "hf_trainer": ("transformers",),
     "lightning_module": ("lightning",),
+    "lora": ("peft", "transformers"),
     "per_layer": (),
+    "sft": ("trl",),
+    "titan": ("torchtitan",),
 }
-NOT_IN_CI = {}
+NOT_IN_CI = dict.fromkeys(("diffusion", "lora", "sft", "titan"), "the extra `frameworks`")
 pytestmark = pytest.mark.frameworks
 
 
@@ -44,6 +50,14 @@ def run(recipe: str, **environment: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("recipe", recipes())
 def test_a_recipe_trains_within_its_budget_and_to_the_losses_of_eager_mode(recipe: str) -> None:
     done = run(recipe, AUTOCKPT_LOWER="eager")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.frameworks_full
+@pytest.mark.parametrize("recipe", LIBRARIES)
+def test_a_recipe_trains_by_inductor_within_its_budget_and_to_the_losses_of_plain_inductor(recipe: str) -> None:
+    done = run(recipe)
 
     assert done.returncode == 0, done.stdout + done.stderr
 

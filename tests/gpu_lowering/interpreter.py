@@ -18,8 +18,8 @@ from triton.runtime import interpreter
 from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, interpreter_builder
 
 _OTHER_NAMES = {"nearbyint": torch.round, "fast_tanhf": torch.tanh, "pow": torch.pow, "rint": torch.round}
-_POISON = 1
-"""Poison of integers, which have no NaN; a valid index."""
+POISONS = (1, 0)
+"""Of integers, which have no NaN: valid indices. A result may happen to be the one, not both."""
 
 
 @dataclass
@@ -28,13 +28,19 @@ class Launches:
 
     names: list[str] = field(default_factory=list)
     left_out: int | None = None
+    poison: int = POISONS[0]
 
-    def restart(self, left_out: int | None = None) -> None:
-        self.names, self.left_out = [], left_out
+    def restart(self, left_out: int | None = None, poison: int = POISONS[0]) -> None:
+        self.names, self.left_out, self.poison = [], left_out, poison
 
     def skips(self, name: str) -> bool:
         self.names.append(name)
         return self.left_out == len(self.names) - 1
+
+    def poisoned(self, size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
+        """Uninitialized memory is NaN, so that a read before a write shows in every result that depends on it."""
+        tensor = torch.empty_strided(size, stride, dtype=dtype)
+        return tensor.fill_(float("nan") if dtype.is_floating_point else self.poison)
 
 
 @contextmanager
@@ -55,7 +61,7 @@ def interpreted() -> Iterator[Launches]:
         patch.multiple(libdevice, **functions),
         patch.object(InterpreterBuilder, "cast_impl", _rounding(InterpreterBuilder.cast_impl)),
         patch.object(interpreter_builder, "options", options),
-        patch.object(torch._C._dynamo.guards, "_empty_strided_cuda", poisoned),
+        patch.object(torch._C._dynamo.guards, "_empty_strided_cuda", launches.poisoned),
     ):
         yield launches
 
@@ -70,12 +76,6 @@ def _language_patched_once() -> Iterator[None]:
             yield
     finally:
         scope.restore()
-
-
-def poisoned(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
-    """Uninitialized memory is NaN, so that a read before a write shows in every result that depends on it."""
-    tensor = torch.empty_strided(size, stride, dtype=dtype)
-    return tensor.fill_(float("nan") if dtype.is_floating_point else _POISON)
 
 
 def _rounding(cast: Callable[..., Any]) -> Callable[..., Any]:

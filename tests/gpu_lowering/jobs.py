@@ -28,7 +28,12 @@ class Job:
     """Names of jobs whose kernels are its argument `sources`."""
 
 
-_WEIGHED = {"transformer": ("float32", "bfloat16"), "convolution": ("float32",), "dropout": ("bfloat16",)}
+_WEIGHED = {
+    "transformer": ("float32", "bfloat16"),
+    "convolution": ("float32",),
+    "dropout": ("bfloat16",),
+    "flexible": ("bfloat16",),
+}
 IN_USE = {
     "auto": {"free": 500 * MIB, "reserved": 130 * MIB, "allocated": 100 * MIB},
     "80%": {"free": 5000 * MIB, "reserved": 476 * MIB, "allocated": 100 * MIB},
@@ -42,9 +47,12 @@ def _run(model: str, dtype: str) -> Job:
 
 
 RUNS = {
-    f"{model} {dtype}": _run(model, dtype)
-    for model in ("transformer", "convolution", "dropout")
-    for dtype in ("float32", "bfloat16")
+    **{
+        f"{model} {dtype}": _run(model, dtype)
+        for model in ("transformer", "convolution", "dropout")
+        for dtype in ("float32", "bfloat16")
+    },
+    "flexible float32": _run("flexible", "float32"),
 }
 CUBINS = {
     f"sm_{number}": Job("cubins.compile_all", {"architecture": number}, compiles=tuple(RUNS)) for number in (80, 90)

@@ -8,7 +8,8 @@ import click
 
 from autockpt.commands.analyze.one import QUICK_SECONDS, analyze_one
 from autockpt.commands.analyze.several import analyze_several
-from autockpt.commands.arguments import BUDGET, OUTPUT, Arguments, settings_option, targets_argument
+from autockpt.commands.analyze.stages import analyze_stages
+from autockpt.commands.arguments import BUDGET, OFFLOAD, OUTPUT, Arguments, settings_option, targets_argument
 from autockpt.commands.click_commands import Command
 
 FITS, DID_NOT_RUN, DOES_NOT_FIT = 0, 1, 3
@@ -22,6 +23,18 @@ _OF_ONE_TARGET = ("plan", "html", "plot", "trace", "snapshot", "save_plan")
 @click.option("--budget", type=BUDGET, help="As memory_budget; default: the device's memory, less 8 %.")
 @click.option("--optimizer", metavar="NAME", help="Count its state too: adamw, sgd, momentum, ...")
 @click.option("--accumulate", type=click.IntRange(1), default=1, metavar="N", help="Micro-batches of a step.")
+@click.option(
+    "--offload",
+    type=OFFLOAD,
+    default=False,
+    metavar="true|SIZE",
+    help="Plan with tensors that wait on the host, of any number of bytes or up to a size.",
+)
+@click.option(
+    "--world-size", type=click.IntRange(1), metavar="N", help="Analyze one rank of a job of N that is not here."
+)
+@click.option("--rank", type=click.IntRange(0), metavar="N", help="Which one; default: 0.")
+@click.option("--all-stages", is_flag=True, help="A table of the stages of the pipeline that the rank is in.")
 @click.option("--plan", metavar="FILE", help="Forecast this plan instead of making one.")
 @click.option("--lower", is_flag=True, help="Compile the step too, and count what the generated code allocates.")
 @click.option("--max-batch", is_flag=True, help="Find the largest batch that fits.")
@@ -50,7 +63,9 @@ def command(**values: Any) -> int:
 
 
 def _run(parsed: Arguments) -> int:
-    if len(parsed.targets) == 1 and not parsed.markdown:
+    if parsed.all_stages:
+        reports = analyze_stages(parsed)
+    elif len(parsed.targets) == 1 and not parsed.markdown:
         reports = [analyze_one(parsed, parsed.targets[0])]
     else:
         _refuse([f"--{name.replace('_', '-')}" for name in _OF_ONE_TARGET if getattr(parsed, name)], parsed)

@@ -48,6 +48,7 @@ def _analyze(parsed: Arguments, target: str, progress: Progress) -> Analysis:
         batch_argument,
         builder,
         device_profile,
+        job_of,
         run_request,
         what_if,
     )
@@ -73,6 +74,8 @@ def _analyze(parsed: Arguments, target: str, progress: Progress) -> Analysis:
         dry_run=parsed.lower,
         plan=plan,
         accumulate=parsed.accumulate,
+        offload=parsed.offload,
+        job=job_of(parsed.world_size, parsed.rank),
         progress=progress,
     )
     batch = batch_argument(request, factory) if parsed.max_batch else ""

@@ -6,6 +6,7 @@ row are what `autockpt analyze` of that target alone takes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ def analyze_several(parsed: Arguments) -> list[dict[str, Any]]:
     reports: list[dict[str, Any]] = []
     with progress_line(log=parsed.log) as progress, Children() as children:
         for number, target in enumerate(parsed.targets, 1):
-            reports.append(_report(children, target, _command(parsed), number, parsed, progress))
+            reports.append(_report(children, target, shared_options(parsed), number, parsed, progress))
             # After every target: whatever ends a run of an hour leaves the rows that it has made.
             _write(parsed, reports)
     stdout_console(160, quiet=parsed.json == "-").print(analysis_table(reports))
@@ -55,13 +56,14 @@ def _report(
     return report
 
 
-def _command(parsed: Arguments) -> list[str]:
+def shared_options(parsed: Arguments, without: Sequence[str] = ()) -> list[str]:
     """The options of this call that hold for each target."""
     words = ["analyze", "--log", "--accumulate", str(parsed.accumulate)]
     # Its rows would be shown nowhere in the table.
     words += ["--what-if" if parsed.what_if else "--no-what-if"]
     words += ["--set", *(f"{name}={value!r}" for name, value in parsed.set)] if parsed.set else []
-    for name in ("device", "budget", "optimizer"):
-        if getattr(parsed, name) is not None:
-            words += [f"--{name}", str(getattr(parsed, name))]
+    for name in ("device", "budget", "optimizer", "world_size", "rank"):
+        if getattr(parsed, name) is not None and name not in without:
+            words += [f"--{name.replace('_', '-')}", str(getattr(parsed, name))]
+    words += ["--offload", "true" if parsed.offload is True else parsed.offload] if parsed.offload else []
     return words + [f"--{name.replace('_', '-')}" for name in ("lower", "max_batch") if getattr(parsed, name)]

@@ -50,6 +50,13 @@ _BUDGETS = (0.0, 0.3, 0.6, 1.0)
     "(examples/steps/loops.py). Without --budget: 10 % above the minimum peak, and the middle between it and plain.",
 )
 @click.option(
+    "--ranks",
+    type=COUNT,
+    default=1,
+    help="With --step: so many processes of this machine, in one gloo process group, run the loop together; each is "
+    "checked, and the losses of 20 steps are compared, too (examples/ranks/loops.py).",
+)
+@click.option(
     "--sizes",
     multiple=True,
     type=SIZES,
@@ -63,6 +70,13 @@ _BUDGETS = (0.0, 0.3, 0.6, 1.0)
     type=WAY,
     metavar="WAY...",
     help="How sizes become dynamic, with --sizes: automatic, true (dynamic=True), mark (mark_dynamic); default: all.",
+)
+@click.option(
+    "--offload",
+    is_flag=True,
+    help="Instead: steps that offload, at four budgets from the minimum peak without offloading upwards, or at other "
+    "shares of that range (--budget 0.1 0.9). On the CPU with an artificial link, late copies and poisoned memory. At "
+    "the first budget also 20 steps without growth, an exception, two calls in flight and two backwards of one.",
 )
 @click.option("--details", is_flag=True, help="What is live at each peak, with source lines.")
 @json_option
@@ -83,7 +97,8 @@ def command(**values: Any) -> int:
 _TAKES = {
     "": {"budget", "steps", "jobs", "device", "details", "markdown"},
     "recomputed": {"budget", "steps", "device"},
-    "step": {"budget", "jobs", "markdown"},
+    "offload": {"budget", "steps", "jobs", "device", "markdown"},
+    "step": {"budget", "jobs", "markdown", "ranks"},
     "sizes": {"budget", "dynamic", "device", "markdown"},
 }
 """Options of each kind of check, beside those that all take. Others are refused, not ignored."""
@@ -108,6 +123,7 @@ def _kind(context: click.Context) -> str:
 
 def _run(kind: str, parsed: Arguments) -> int:
     from autockpt.commands.verify.loops import verify_loops
+    from autockpt.commands.verify.offloads import verify_offloads
     from autockpt.commands.verify.one_step import verify_one_step
     from autockpt.commands.verify.recomputed import compare_recomputed
     from autockpt.commands.verify.sizes import verify_at_sizes
@@ -119,6 +135,8 @@ def _run(kind: str, parsed: Arguments) -> int:
         return verify_loops(parsed)
     if kind == "sizes":
         return verify_at_sizes(parsed)
+    if kind == "offload":
+        return verify_offloads(parsed, _evenly(parsed.steps) if parsed.steps else parsed.budget)
     budgets = _evenly(parsed.steps) if parsed.steps else parsed.budget or _BUDGETS
     return compare_recomputed(parsed, budgets) if kind == "recomputed" else verify_one_step(parsed, budgets)
 

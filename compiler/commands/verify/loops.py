@@ -12,7 +12,15 @@ from autockpt.commands.click_commands import TYPED
 from autockpt.commands.console import print_lines, progress_line, stdout_console, write_json
 from autockpt.commands.verify.subprocesses import rows_of_subprocesses
 from autockpt.files import write_file
-from autockpt.measure import StepVerdict, step_markdown, step_summary, step_table, verify_step
+from autockpt.measure import (
+    RankJob,
+    StepVerdict,
+    step_markdown,
+    step_summary,
+    step_table,
+    verify_on_ranks,
+    verify_step,
+)
 from autockpt.units import Progress
 
 
@@ -32,11 +40,15 @@ def verify_loops(parsed: Arguments) -> int:
 
 
 def _loop_in_process(parsed: Arguments, progress: Progress) -> list[StepVerdict]:
-    return verify_step(parsed.targets[0], parsed.budget or (), progress, dict(parsed.set))
+    (target,), budgets, settings = parsed.targets, parsed.budget or (), dict(parsed.set)
+    if parsed.ranks > 1:
+        return verify_on_ranks(RankJob(target, parsed.ranks, budgets, settings), progress)
+    return verify_step(target, budgets, progress, settings)
 
 
 def _loops_in_subprocesses(parsed: Arguments, progress: Progress) -> list[StepVerdict]:
     command = ["verify", "--step", *(["--budget", *map(str, parsed.budget)] if parsed.budget else [])]
+    command += ["--ranks", str(parsed.ranks)] if parsed.ranks > 1 else []
     command += ["--set", *(f"{name}={value!r}" for name, value in parsed.set)] if parsed.set else []
     found: list[StepVerdict] = []
     for target, rows in rows_of_subprocesses(parsed, command, progress):

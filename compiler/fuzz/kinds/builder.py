@@ -104,10 +104,10 @@ class Builder:
         try:
             with torch.no_grad():
                 exec(statement.line, self.namespace)
+                usable = all(_usable(self.namespace[name]) for name in statement.targets)
         except (RuntimeError, ValueError, IndexError) as refused:  # as for a window that is larger than its image
             raise NotApplicable from refused
-        found = [self.namespace[name] for name in statement.targets]
-        if not all(_usable(tensor) for tensor in found):
+        if not usable:
             raise NotApplicable
         self.statements.append(statement)
         return tuple(self._learn(name) for name in statement.targets)

@@ -7,6 +7,7 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <ATen/native/transformers/attention.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/csrc/autograd/engine.h>
 
 namespace {
 
@@ -86,6 +87,21 @@ void*& functions_of(const at::CUDAHooksInterface& object) {
   return *reinterpret_cast<void**>(const_cast<at::CUDAHooksInterface*>(&object));
 }
 
+std::atomic<const c10::impl::DeviceGuardImplInterface*>& registered_guard() {
+  return c10::impl::device_guard_impl_registry[static_cast<size_t>(DeviceType::CUDA)];
+}
+
+// Reaches protected members: autograd's engine counts devices and starts a thread for each in the first backward of a
+// process, and never again.
+struct Engine : torch::autograd::Engine {
+  static void count_devices(torch::autograd::Engine& engine) {
+    engine.initialize_device_threads_pool();
+    if ((engine.*(&Engine::device_ready_queues_)).empty()) {
+      (engine.*(&Engine::start_device_threads))();
+    }
+  }
+};
+
 }  // namespace
 
 namespace at::native {
@@ -94,13 +110,19 @@ REGISTER_CUDA_DISPATCH(_fused_sdp_choice_stub, &choose_attention)
 
 extern "C" void autockpt_begin(int flash) {
   has_flash = flash != 0;
-  auto& registered = c10::impl::device_guard_impl_registry[static_cast<size_t>(DeviceType::CUDA)];
-  guard_before = registered.exchange(&guard);
+  guard_before = registered_guard().exchange(&guard);
   hooks_before = functions_of(at::detail::getCUDAHooks());
   functions_of(at::detail::getCUDAHooks()) = functions_of(hooks);
 }
 
 extern "C" void autockpt_end() {
-  c10::impl::device_guard_impl_registry[static_cast<size_t>(DeviceType::CUDA)].store(guard_before);
+  registered_guard().store(guard_before);
   functions_of(at::detail::getCUDAHooks()) = hooks_before;
+}
+
+// Before a backward on the fake device, in a process that may have run one before the device was there.
+extern "C" void autockpt_before_backward() {
+  if (registered_guard().load() == &guard) {
+    Engine::count_devices(torch::autograd::Engine::get_default_engine());
+  }
 }

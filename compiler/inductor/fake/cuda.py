@@ -18,6 +18,7 @@ import torch.utils._triton
 from torch._dynamo.convert_frame import compile_lock
 from torch._inductor.fx_passes.joint_graph import UniformValueConstantFolder
 from torch._inductor.runtime.hints import DeviceProperties
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from autockpt.cost_models import DeviceProfile
@@ -68,7 +69,8 @@ def fake_cuda_device(profile: DeviceProfile, cache: Path) -> Iterator[TracedDevi
         scope.callback(library.autockpt_end)
         scope.callback(_clear_device_caches)
         folding = {name: _on_cpu(getattr(UniformValueConstantFolder, name)) for name in CONSTANT_FOLDING}
-        scope.enter_context(cuda_device(_functions(profile, gpu), torch.version.cuda or RELEASE.cuda, folding))
+        functions, version = _functions(profile, gpu), torch.version.cuda or RELEASE.cuda
+        scope.enter_context(cuda_device(functions, version, folding, _constants_on_cpu))
         scope.enter_context(inductor_config.patch(shape_padding=False))
         _clear_device_caches()
         yield TracedDevice(_CUDA, tuple(notes))
@@ -135,6 +137,13 @@ def _on_cpu(method: Callable[..., Any]) -> Callable[..., Any]:
             return method(self, *arguments)
 
     return fold
+
+
+@contextmanager
+def _constants_on_cpu() -> Iterator[None]:
+    """Without a fake mode, and with the CPU as the device: the values of constants are followed there."""
+    with unset_fake_temporarily(), _CudaIsCpu():  # type: ignore[no-untyped-call]  # as below
+        yield
 
 
 class _CudaIsCpu(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's class has no hints

@@ -31,6 +31,12 @@ def cuda_library(cache: Path) -> ctypes.CDLL:
     return _LOADED[key]
 
 
+def before_backward() -> None:
+    """Has autograd find the fake device, if one is in place, also where it ran a backward before that was there."""
+    for library in _LOADED.values():
+        library.autockpt_before_backward()
+
+
 def _load(path: Path) -> ctypes.CDLL:
     if not path.exists():
         _compile(path)

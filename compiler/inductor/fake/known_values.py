@@ -1,27 +1,104 @@
-"""Values of the small tensors that a model's constructor computes without inputs, while all tensors are fake.
+"""Values that Python code reads from tensors, while all tensors are fake.
 
-Constructors read such values: `torch.linspace(0, rate, depth).tolist()` for the rates of drop-path. A fake tensor has
-none, so an equal real tensor on the host is kept beside it and follows every operation on it. A tensor whose values
-cannot be known (random, computed from a parameter, uninitialised, large) has none, and reading it remains an error.
+Constructors read small tensors that they compute without inputs: `torch.linspace(0, rate, depth).tolist()` for the
+rates of drop-path. A fake tensor has no values, so an equal real tensor on the host follows every operation on it. A
+tensor whose values cannot be known (random, computed from a parameter, uninitialised, large) has none, and reading it
+remains an error.
+
+Code between two compiled graphs reads values as well: `print(loss.item())`, `if x.isnan().any()`, `x[x > 0]`. These
+depend on parameters, so a step is analyzed with assumed ones, and the report says where.
 """
 
 from __future__ import annotations
 
+import contextlib
+import traceback
 from collections.abc import Iterator, MutableMapping
+from pathlib import Path
 from typing import Any
 
 import torch
-from torch._subclasses import FakeTensor
+from torch._guards import TracingContext
+from torch._subclasses import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.weak import WeakIdKeyDictionary
+
+from autockpt.inductor.torch_api import AutockptError
 
 _MOST_ELEMENTS = 2**14
 """Of a tensor whose values are kept: tables of positions have thousands of elements, parameters have millions."""
 _UNINITIALIZED = frozenset({"aten.empty", "aten.empty_like", "aten.empty_strided", "aten.new_empty"})
 _CONSTANT = frozenset({"aten.fill_", "aten.zero_"})
 _HOST = torch.device("cpu")
+_NOT_THE_MODEL = (str(Path(torch.__file__).parent), str(Path(__file__).parent), contextlib.__file__)
+_ASSUMED: dict[Any, Any] = {
+    torch.ops.aten._local_scalar_dense.default: lambda x: False if x.dtype is torch.bool else 1.0,
+    torch.ops.aten.equal.default: lambda *_: False,
+    torch.ops.aten.nonzero.default: lambda x: x.new_empty((x.numel(), x.ndim), dtype=torch.int64),
+    torch.ops.aten.masked_select.default: lambda x, mask: x.new_empty((x + mask).numel()),
+}
+"""What is assumed of a read value, or of a result whose size depends on values: all elements are selected."""
+
+
+class StepMode(FakeTensorMode):  # type: ignore[no-untyped-call]  # torch's class has no hints
+    """The fake mode of a step. While `assuming`, reading a value outside of a compiled graph is no error."""
+
+    def __init__(self) -> None:
+        super().__init__(allow_non_fake_inputs=True)
+        self.assumptions: dict[str, None] = {}
+        """One sentence for each line that reads a value, in order."""
+        self._is_assuming = False
+
+    @contextlib.contextmanager
+    def assuming(self) -> Iterator[None]:
+        before, self._is_assuming = self._is_assuming, True
+        try:
+            yield
+        finally:
+            self._is_assuming = before
+
+    def dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        try:
+            return super().dispatch(func, types, args, kwargs)
+        except (DataDependentOutputException, DynamicOutputShapeException):
+            # While Dynamo captures, the error makes it break the graph, as in training.
+            if not self._is_assuming or TracingContext.try_get() is not None:
+                raise
+            if not _can_assume(func, args):
+                raise AutockptError(_refused()) from None
+            self.assumptions[_assumption(func, args[0])] = None
+            return _ASSUMED[func](*args)
+
+
+def line_of(frames: traceback.StackSummary) -> str:
+    """The innermost line that is neither torch's nor ours: file, number and text."""
+    last = next((frame for frame in reversed(frames) if not frame.filename.startswith(_NOT_THE_MODEL)), frames[-1])
+    return f"{last.filename}:{last.lineno}: {last.line}"
+
+
+def _can_assume(func: Any, args: Any) -> bool:
+    """No integer is assumed: most are sizes or positions, on which the whole step depends."""
+    if func is torch.ops.aten._local_scalar_dense.default:
+        return bool(args[0].dtype is torch.bool or args[0].is_floating_point())
+    return func in _ASSUMED
+
+
+def _refused() -> str:
+    return (
+        "the step reads a value of a tensor, on which sizes or positions may depend, and tensors have no memory in an "
+        f"analysis: {line_of(traceback.extract_stack())}. Compute the value without tensors, or pass it as an argument"
+    )
+
+
+def _assumption(func: Any, read: torch.Tensor) -> str:
+    place = line_of(traceback.extract_stack())
+    if torch.Tag.dynamic_output_shape in func.tags:
+        return f"as many elements as there are, {read.numel()}, are assumed to be selected at {place}"
+    value = _ASSUMED[func](read)
+    return f"a tensor's value is read between graphs, and assumed to be {value}, at {place}"
 
 
 class KnownValues(TorchDispatchMode):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -13,8 +13,15 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from autockpt.inductor.fake.job.shapes import is_wrapper, plain_tensors
+from autockpt.inductor.patches import storage_resizing
+
 PARAMETERS, INPUTS, GRADIENTS, BETWEEN = "parameters", "inputs", "gradients", "between graphs"
 """Kinds of bytes. Between graphs: outputs of compiled graphs, what eager code holds and what its autograd saved."""
+GATHERED, COMMUNICATION = "gathered parameters", "communication buffers"
+"""Kinds of a rank of several: parameters of all ranks, as FSDP gathers them for a while; what collectives send."""
+Listener = Callable[[Any, Any, Any, Any], None]
+"""Called with an operator, its arguments, its keyword arguments, and its result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +35,13 @@ class _Storage:
 class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's class has no hints
     """Counts storages that operators allocate while it is entered, and those that are registered."""
 
-    def __init__(self) -> None:
+    def __init__(self, listener: Listener | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # as above
         self.now = self.peak = 0
+        self.at_peak: dict[str, int] = {}
+        """Live bytes by kind when there were most."""
+        self.listener = listener
+        self._totals: dict[str, int] = {}
         self._known: dict[int, _Storage] = {}
         self._numbers = count()
         self._paused = False
@@ -41,9 +52,48 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
         return True
 
     def register(self, tensors: Iterable[Any], kind: str) -> None:
-        for tensor in tensors:
-            if isinstance(tensor, torch.Tensor):
-                self._count(tensor, kind)
+        for tensor in plain_tensors(tensors):
+            self._count(tensor, kind)
+
+    def mark(self, tensors: Iterable[Any], kind: str) -> None:
+        """Say what memory is for that eager code allocated."""
+        for tensor in plain_tensors(tensors):
+            self._count(tensor, kind)
+            key = tensor.untyped_storage()._cdata
+            found = self._known[key]
+            if found.kind == BETWEEN:
+                self._known[key] = replace(found, kind=kind)
+                self._totals[BETWEEN] -= found.nbytes
+                self._totals[kind] = self._totals.get(kind, 0) + found.nbytes
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Count what operators allocate, and storages that change their size."""
+        original = torch.UntypedStorage.resize_
+
+        def resize(storage: torch.UntypedStorage, nbytes: int) -> Any:
+            result = original(storage, nbytes)
+            self._resized(storage)
+            return result
+
+        with storage_resizing(resize), self:
+            yield
+
+    def _resized(self, storage: torch.UntypedStorage) -> None:
+        found = self._known.get(storage._cdata)
+        if found is not None:
+            self._known[storage._cdata] = replace(found, nbytes=storage.nbytes())
+            self._add(storage.nbytes() - found.nbytes, found.kind)
+
+    def _add(self, nbytes: int, kind: str) -> None:
+        self.now += nbytes
+        self._totals[kind] = self._totals.get(kind, 0) + nbytes
+        if self.now > self.peak:
+            self.end_segment()
+
+    def end_segment(self) -> None:
+        """What is live now is the most from here on."""
+        self.peak, self.at_peak = self.now, dict(self._totals)
 
     def _count(self, tensor: torch.Tensor, kind: str) -> None:
         storage = tensor.untyped_storage()
@@ -52,15 +102,15 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
         found = _Storage(next(self._numbers), storage.nbytes(), kind)
         self._known[storage._cdata] = found
         weakref.finalize(storage, self._freed, storage._cdata)
-        self.now += found.nbytes
-        self.peak = max(self.peak, self.now)
+        self._add(found.nbytes, kind)
 
     def _freed(self, key: int) -> None:
-        self.now -= self._known.pop(key).nbytes
+        found = self._known.pop(key)
+        self._add(-found.nbytes, found.kind)
 
     def numbers(self, tensors: Iterable[Any]) -> frozenset[int]:
         """Of the storages of these tensors, as far as they are known."""
-        keys = (tensor.untyped_storage()._cdata for tensor in tensors if isinstance(tensor, torch.Tensor))
+        keys = (tensor.untyped_storage()._cdata for tensor in plain_tensors(tensors))
         return frozenset(self._known[key].number for key in keys if key in self._known)
 
     @property
@@ -73,7 +123,8 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
         found = dict.fromkeys((PARAMETERS, INPUTS, GRADIENTS, BETWEEN), 0)
         for storage in self._known.values():
             if storage.number not in without:
-                found[GRADIENTS if storage.number in gradients else storage.kind] += storage.nbytes
+                kind = GRADIENTS if storage.number in gradients else storage.kind
+                found[kind] = found.get(kind, 0) + storage.nbytes
         return found
 
     @contextmanager
@@ -86,7 +137,12 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
             self._paused = before
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if any(map(is_wrapper, types)):
+            # The operators on what is inside come here by themselves.
+            return NotImplemented
         result = func(*args, **(kwargs or {}))
         if not self._paused:
             self.register(tree_leaves(result), BETWEEN)
+            if self.listener is not None:
+                self.listener(func, args, kwargs or {}, result)
         return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +12,9 @@ import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 _KERNEL_COMPILER = "from torch._inductor.async_compile import AsyncCompile"
+_TEMPLATE = "@triton_heuristics.template("
+_NAME = "autockpt_dry_"
+"""Begins the names of modules that are run dry."""
 
 
 class NotLowered(Exception):
@@ -27,10 +30,14 @@ class LoadWithoutKernels:
     def __call__(self, key: str, path: str, *arguments: Any, **named: Any) -> ModuleType:
         attributes = named.get("attrs") or (arguments[1] if len(arguments) > 1 else None) or {}
         source = Path(path).read_text()
+        module = ModuleType(f"{_NAME}{key}")
+        module.__file__ = path
+        if _TEMPLATE in source and _KERNEL_COMPILER not in source:
+            # A kernel from a template, which Inductor loads to time it and asks for its key and its file only.
+            module.key = key  # type: ignore[attr-defined]  # as Inductor's loader sets it
+            return module
         if _KERNEL_COMPILER not in source:
             raise NotLowered("Inductor's generated code has a form that this version of autockpt does not know")
-        module = ModuleType(f"autockpt_dry_{key}")
-        module.__file__ = path
         source = source.replace(_KERNEL_COMPILER, f"from {__name__} import NoKernels as AsyncCompile")
         with unset_fake_temporarily():
             exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)
@@ -41,6 +48,11 @@ class LoadWithoutKernels:
             module.call = type(runner)(list(runner.partitions)).call  # type: ignore[attr-defined]  # what a dry run calls
         self.loaded.append(module)
         return module
+
+
+def is_generated(variables: Mapping[str, Any]) -> bool:
+    """Whether these are the global variables of generated code that is run dry."""
+    return str(variables.get("__name__", "")).startswith(_NAME)
 
 
 class NoKernels:

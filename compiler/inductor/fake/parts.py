@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import copy
 import functools
+import gc
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import nn
 from torch._dynamo.eval_frame import OptimizedModule
 from torch.utils._pytree import tree_leaves
@@ -31,6 +35,33 @@ def compiled_parts(forward: Callable[..., Any]) -> list[nn.Module]:
     """Modules below this one, or those that a function refers to, for which `torch.compile` was called."""
     below = (part for module in modules_of(forward) for part in module.modules())
     return [part for part in dict.fromkeys(below) if part is not forward and _is_compiled(part)]
+
+
+def compiled_in(module: nn.Module) -> list[nn.Module]:
+    """The module itself and those below it for which `torch.compile` was called."""
+    return [part for part in module.modules() if _is_compiled(part)]
+
+
+@dataclass(frozen=True)
+class PipelinePart:
+    """A stage of a pipeline that this process has."""
+
+    stage_index: int
+    ranks: tuple[int, ...]
+    """Of the pipeline."""
+    module: nn.Module
+
+
+def pipeline_stages() -> list[PipelinePart]:
+    """Objects of `torch.distributed.pipelining`, which no one lists."""
+    module = sys.modules.get("torch.distributed.pipelining.stage")
+    if module is None:
+        return []
+    found = [thing for thing in gc.get_objects() if issubclass(type(thing), module._PipelineStageBase)]
+    return [
+        PipelinePart(stage.stage_index, tuple(dist.get_process_group_ranks(stage.group)), stage.submod)
+        for stage in found
+    ]
 
 
 def copy_with_parts(

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-import contextlib
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
-from torch._subclasses import FakeTensorMode
 from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from autockpt.inductor.fake.known_values import KnownValues
-from autockpt.inductor.fake.parts import compiled_parts, copy_with_parts, modules_of, whole
+from autockpt.inductor.fake.job.group import FakeJob
+from autockpt.inductor.fake.job.shapes import plain_tensors
+from autockpt.inductor.fake.known_values import KnownValues, StepMode, line_of
+from autockpt.inductor.fake.parts import (
+    compiled_in,
+    compiled_parts,
+    copy_with_parts,
+    modules_of,
+    pipeline_stages,
+    whole,
+)
 from autockpt.inductor.patches import module_conversion, rejection_sampling
 from autockpt.inductor.torch_api import AutockptError
 
 Factory = Callable[..., Any]
-_NOT_THE_MODEL = (str(Path(torch.__file__).parent), str(Path(__file__).parent), contextlib.__file__)
 
 
 @dataclass(frozen=True)
@@ -32,19 +37,27 @@ class FakeStep:
     forward: Callable[..., Any]
     inputs: tuple[Any, ...]
     named_inputs: Mapping[str, Any] = field(default_factory=dict)
-    mode: FakeTensorMode = field(default_factory=FakeTensorMode)
+    mode: StepMode = field(default_factory=StepMode)
 
     parts: tuple[nn.Module, ...] = ()
     """Modules that are compiled one by one, where the whole is not compiled."""
+    job: FakeJob | None = None
+    """Where this is one rank of several: then parameters may be DTensors, of which it has a part."""
+    stages: tuple[nn.Module, ...] = ()
+    """Of a pipeline, where a function runs its schedule."""
+
+    @property
+    def modules(self) -> list[nn.Module]:
+        return [*modules_of(self.forward), *self.stages]
 
     @property
     def parameters(self) -> list[nn.Parameter]:
-        return list(dict.fromkeys(p for module in modules_of(self.forward) for p in module.parameters()))
+        return list(dict.fromkeys(p for module in self.modules for p in module.parameters()))
 
     @property
     def state(self) -> list[torch.Tensor]:
         """Parameters and buffers."""
-        modules = modules_of(self.forward)
+        modules = self.modules
         return list(chain.from_iterable(chain(module.parameters(), module.buffers()) for module in modules))
 
     @property
@@ -53,14 +66,31 @@ class FakeStep:
         return _bytes(self.state), _bytes(self.input_tensors)
 
     @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What was assumed so far of values that the step reads from tensors."""
+        return tuple(self.mode.assumptions)
+
+    @property
+    def gradient_bytes(self) -> int:
+        """Of all parameters that are trained; those that this rank has."""
+        return sum(one.numel() * one.itemsize for one in plain_tensors(p for p in self.parameters if p.requires_grad))
+
+    @property
+    def elements(self) -> int:
+        """Of all parameters, as far as this rank has them."""
+        return sum(one.numel() for one in plain_tensors(self.parameters))
+
+    @property
     def input_tensors(self) -> tuple[torch.Tensor, ...]:
         leaves = tree_leaves((self.inputs, self.named_inputs))
         return tuple(leaf for leaf in leaves if isinstance(leaf, torch.Tensor))
 
 
-def from_factory(factory: Factory, settings: Mapping[str, Any], device: torch.device) -> FakeStep:
+def from_factory(
+    factory: Factory, settings: Mapping[str, Any], device: torch.device, job: FakeJob | None = None
+) -> FakeStep:
     """The step of the model (or function) and inputs that the factory returns, built under fake tensors."""
-    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    mode = StepMode()
     with mode, KnownValues(), torch.device(device), module_conversion(_apply), rejection_sampling(_truncated_normal):
         try:
             made = factory(**settings)
@@ -72,18 +102,31 @@ def from_factory(factory: Factory, settings: Mapping[str, Any], device: torch.de
             "the factory must return a model and a tuple of its inputs, or a function without inputs, "
             f"but returned {_described(made)}"
         )
+    if job is not None:
+        return _of_job(forward, tuple(inputs), mode, job)
     return _faked(forward, tuple(inputs), {}, mode, device)
+
+
+def _of_job(forward: Any, inputs: tuple[Any, ...], mode: StepMode, job: FakeJob) -> FakeStep:
+    """As the factory made it: FSDP's states and DTensors cannot be copied. A function is not compiled as a whole, since
+    it runs a schedule; the stages in it are."""
+    forward = whole(forward)
+    stages = [stage.module for stage in pipeline_stages()]
+    parts = [*compiled_parts(forward), *(part for stage in stages for part in compiled_in(stage))]
+    if not parts and not isinstance(forward, nn.Module):
+        parts = stages or modules_of(forward)
+    return FakeStep(forward, inputs, {}, mode, tuple(dict.fromkeys(parts)), job, tuple(stages))
 
 
 def from_model(
     model: Callable[..., Any], inputs: tuple[Any, ...], named_inputs: Mapping[str, Any], device: torch.device
 ) -> FakeStep:
     """The step of a copy of the model with fake parameters and inputs of the same shapes and strides."""
-    return _faked(model, inputs, named_inputs, FakeTensorMode(allow_non_fake_inputs=True), device)
+    return _faked(model, inputs, named_inputs, StepMode(), device)
 
 
 def _faked(
-    forward: Any, inputs: tuple[Any, ...], named: Mapping[str, Any], mode: FakeTensorMode, device: torch.device
+    forward: Any, inputs: tuple[Any, ...], named: Mapping[str, Any], mode: StepMode, device: torch.device
 ) -> FakeStep:
     made: dict[int, torch.Tensor] = {}
 
@@ -101,7 +144,7 @@ def _faked(
     return FakeStep(forward, inputs, named, mode, tuple(parts))
 
 
-def _fake(tensor: torch.Tensor, mode: FakeTensorMode, device: torch.device) -> torch.Tensor:
+def _fake(tensor: torch.Tensor, mode: StepMode, device: torch.device) -> torch.Tensor:
     with mode:
         strided = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device=device)
     if isinstance(tensor, nn.Parameter):
@@ -133,16 +176,14 @@ def _truncated_normal(tensor: torch.Tensor, mean: float, std: float, *_: Any, **
 
 def _value_read(error: DataDependentOutputException) -> str:
     """Where the factory asked a tensor for a value that nobody knows."""
-    frames = traceback.extract_tb(error.__traceback__)
-    last = next((frame for frame in reversed(frames) if not frame.filename.startswith(_NOT_THE_MODEL)), frames[-1])
     return (
         "while it is built, the model reads a value of a tensor that is random, large or computed from parameters, and "
-        f"tensors have no memory in an analysis: {last.filename}:{last.lineno}: {last.line}"
+        f"tensors have no memory in an analysis: {line_of(traceback.extract_tb(error.__traceback__))}"
     )
 
 
 def _bytes(tensors: Any) -> int:
-    storages = {t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in tensors}
+    storages = {t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in plain_tensors(tensors)}
     return sum(storages.values())
 
 

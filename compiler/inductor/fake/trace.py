@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_leaves
 
 from autockpt.inductor.aot import Modules
 from autockpt.inductor.capture import PartitionFn
+from autockpt.inductor.fake.cuda_library import before_backward
 from autockpt.inductor.fake.observe import ObservedStep, StepObserver, TracedGraph
 from autockpt.inductor.fake.parts import compiled_by
 from autockpt.inductor.fake.step import FakeStep
@@ -43,6 +44,8 @@ class TracedStep:
     """The calls of the first micro-batch, and of the others; empty where the step is one graph, or was not observed."""
     failure: str = ""
     """Why the step could not be observed."""
+    assumptions: tuple[str, ...] = ()
+    """What was assumed of values that code between two graphs reads."""
 
 
 def trace(step: FakeStep, visit: Visit, accumulate: int = 1, progress: Progress = lambda _: None) -> TracedStep:
@@ -59,36 +62,57 @@ def trace(step: FakeStep, visit: Visit, accumulate: int = 1, progress: Progress 
         "run_gc_after_compile": False,
     }
     backend = _TracingBackend(visit, progress)
-    with step.mode, torch._dynamo.config.patch(alone), compiled_by(backend, step.parts):
+    with step.mode, step.mode.assuming(), torch._dynamo.config.patch(alone), compiled_by(backend, step.parts):
         forward = step.forward if step.parts else torch.compile(step.forward, backend=backend)
-        forward(*step.inputs, **step.named_inputs)
-        breaks = [
-            GraphBreak(str(why), count - before.get(why, 0))
-            for why, count in counters["graph_break"].items()
-            if count > before.get(why, 0)
-        ]
-        if accumulate == 1 and backend.compiled == 1 and not step.parts and not breaks:
-            return TracedStep(tuple(breaks))
+        breaks: list[GraphBreak] = []
+        if step.job is None:
+            forward(*step.inputs, **step.named_inputs)
+            breaks = _breaks(before)
+            if accumulate == 1 and backend.compiled == 1 and not step.parts and not breaks:
+                return TracedStep(tuple(breaks), assumptions=step.assumptions)
         progress("running the step on tensors without memory")
         try:
             observed = _observe(step, forward, backend, min(accumulate, 2))
         except Exception as error:
+            if step.job is not None:
+                raise
             log.debug("the step could not be observed", exc_info=True)
-            return TracedStep(tuple(breaks), failure=f"{type(error).__name__}: {error}")
-    return TracedStep(tuple(breaks), observed)
+            return TracedStep(tuple(breaks), (), f"{type(error).__name__}: {error}", step.assumptions)
+        return TracedStep(tuple(_breaks(before)), observed, assumptions=step.assumptions)
+
+
+def _breaks(before: Mapping[str, int]) -> list[GraphBreak]:
+    return [
+        GraphBreak(str(why), count - before.get(why, 0))
+        for why, count in counters["graph_break"].items()
+        if count > before.get(why, 0)
+    ]
 
 
 def _observe(
     step: FakeStep, forward: Callable[..., Any], backend: _TracingBackend, micro_batches: int
 ) -> tuple[ObservedStep, ...]:
+    before_backward()
     inputs = tree_leaves((step.inputs, step.named_inputs))
-    backend.observer = observer = StepObserver(step.parameters, step.state, inputs)
+    backend.observer = observer = StepObserver(step.parameters, step.state, inputs, step.job)
+
+    def run() -> ObservedStep:
+        return observer.run(lambda: forward(*step.inputs, **step.named_inputs))
+
     try:
-        return tuple(observer.run(lambda: forward(*step.inputs, **step.named_inputs)) for _ in range(micro_batches))
+        if step.job is not None:
+            # FSDP allocates, and pipelines exchange shapes, in their first step; the second is like all that follow.
+            run()
+            _forget_gradients(step)
+        return tuple(run() for _ in range(micro_batches))
     finally:
         backend.observer = None
-        for parameter in step.parameters:
-            parameter.grad = None
+        _forget_gradients(step)
+
+
+def _forget_gradients(step: FakeStep) -> None:
+    for parameter in step.parameters:
+        parameter.grad = None
 
 
 @dataclass(eq=False)

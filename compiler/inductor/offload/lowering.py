@@ -17,13 +17,6 @@ from torch.utils._ordered_set import OrderedSet
 
 from autockpt.offload import OFFLOAD, RELOAD, WAIT
 
-_COPIES = (OFFLOAD, RELOAD, WAIT)
-
-
-def is_copy(node: Any) -> bool:
-    """Whether a node of the scheduler starts a copy or waits for one."""
-    return getattr(node.node, "op_overload", None) in _COPIES
-
 
 def images_on_host(graph: fx.Graph, chosen: OrderedSet[fx.Node]) -> OrderedSet[fx.Node]:
     """Host tensors of values that Inductor writes channels-last: they keep that layout where they are returned."""

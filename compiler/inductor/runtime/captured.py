@@ -71,6 +71,11 @@ class CapturedGraph:
         return any(isinstance(size, torch.SymInt) for value in self.inputs for size in _sizes(value))
 
     @property
+    def dynamic_sizes(self) -> list[tuple[Any, int]]:
+        """Of its inputs that are sizes: the expression, and what it was in the traced call."""
+        return [(value.node.expr, _hint(value)) for value in self.inputs if isinstance(value, torch.SymInt)]
+
+    @property
     def needs_gradient(self) -> bool:
         return torch.is_grad_enabled() and any(output.requires_grad for output in self._outputs)
 

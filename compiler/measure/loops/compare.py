@@ -106,7 +106,7 @@ def _running(loop: LoopFactory, budget: Budget | None) -> Iterator[_RunningLoop]
     try:
         first = here.recv()
         if isinstance(first, str):
-            raise AutockptError(f"{loop.target}: {first}")
+            raise AutockptError(first)
         yield _RunningLoop(here, *first)
         here.send(False)
     except EOFError:
@@ -121,8 +121,11 @@ def _serve(connection: Connection, factory: LoopFactory, budget: Budget | None) 
     try:
         loop = factory(plainly(_INDUCTOR) if budget is None else within(budget, _INDUCTOR))
         peaks = [loop.measured_bytes(number) for number in range(STEPS)]
+    except AutockptError as error:
+        connection.send(str(error))
+        return
     except Exception as error:
-        connection.send(f"{type(error).__name__}: {error}")
+        connection.send(f"{factory.target}: {type(error).__name__}: {error}")
         return
     made = step_decision()
     connection.send((max(peaks[FIRST_PLANNED_STEP:]), made.budget_bytes if made is not None else 0))

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from autockpt.measure.gradients import Comparison, difference
-from autockpt.measure.loops.loop import Loop
+from autockpt.measure.loops.loop import Loop, local
 
 _MAX_NOISE = 1e-3
 """A larger difference is never attributed to the noise of plain Inductor."""
@@ -27,7 +27,7 @@ class LoopReference:
         """The measured peak of each step."""
         peaks = []
         for number in range(steps):
-            torch.save({n: p.detach() for n, p in loop.model.named_parameters()}, self._parameters(number))
+            torch.save({n: local(p).detach() for n, p in loop.model.named_parameters()}, self._parameters(number))
             peaks.append(loop.measured_bytes(number))
             torch.save(_gradients(loop.model), self._gradients(number))
         return peaks
@@ -45,7 +45,7 @@ class LoopReference:
         with torch.no_grad():
             stored = torch.load(self._parameters(number))
             for name, parameter in model.named_parameters():
-                parameter.copy_(stored[name])
+                local(parameter).copy_(stored[name])
 
     def compare(self, model: torch.nn.Module, number: int) -> Comparison:
         """The gradients of this step; the differences are infinite if one is missing."""
@@ -68,4 +68,4 @@ class LoopReference:
 
 
 def _gradients(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    return {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    return {name: local(p.grad) for name, p in model.named_parameters() if p.grad is not None}

@@ -8,7 +8,7 @@ import torch
 from rich.table import Table
 
 from autockpt import __version__
-from autockpt.measure.loops.verify_step import StepVerdict
+from autockpt.measure.loops.verify_step import LOSS_TOLERANCE, StepVerdict
 from autockpt.measure.verify import TOLERANCE
 from autockpt.units import format_size
 
@@ -18,10 +18,23 @@ _HEADINGS = (
 )  # fmt: skip
 
 
-def _cells(one: StepVerdict) -> list[str]:
-    name = one.target.rpartition(":")[2]
+_LOSSES = "loss over 20 steps"
+
+
+def _headings(verdicts: Sequence[StepVerdict]) -> list[str]:
+    """With the loss, where one was compared."""
+    shown = list(_HEADINGS)
+    if any(one.losses for one in verdicts):
+        shown.insert(shown.index("gradients") + 1, _LOSSES)
+    return shown
+
+
+def _cells(one: StepVerdict, headings: Sequence[str]) -> list[str]:
+    rank = "" if one.rank is None else f", rank {one.rank}"
+    name = one.target.rpartition(":")[2] + rank
     if not one.measured_bytes:
-        return [name, one.budget, *["-"] * (len(_HEADINGS) - 3), ", ".join(one.broken)]
+        return [name, one.budget, *["-"] * (len(headings) - 3), ", ".join(one.broken)]
+    losses = [one.losses or "-"] if _LOSSES in headings else []
     return [
         name,
         one.budget,
@@ -31,6 +44,7 @@ def _cells(one: StepVerdict) -> list[str]:
         f"{one.used:.0%}",
         format_size(one.plain_bytes),
         one.gradients,
+        *losses,
         f"{one.recompute_share:.1%}",
         f"{one.time_ratio:.2f}",
         ", ".join(one.broken),
@@ -39,9 +53,10 @@ def _cells(one: StepVerdict) -> list[str]:
 
 def step_table(verdicts: Sequence[StepVerdict]) -> Table:
     """The table for a terminal, broken promises in red."""
-    shown = Table(*_HEADINGS)
+    headings = _headings(verdicts)
+    shown = Table(*headings)
     for one in verdicts:
-        shown.add_row(*_cells(one), style="red" if one.broken else None)
+        shown.add_row(*_cells(one, headings), style="red" if one.broken else None)
     return shown
 
 
@@ -56,14 +71,20 @@ def step_summary(verdicts: Sequence[StepVerdict]) -> list[str]:
     equal, noise = (sum(one.gradients.startswith(word) for one in verdicts) for word in ("equal", "noise"))
     lines = [
         f"measured within the budget from the third step on: {holds('budget')} of {count}, "
-        f"in the first two as well: {holds('first steps')}",
+        f"in the first two as well: {sum(max(one.measured_bytes, default=1) <= one.budget_bytes for one in verdicts)}",
         f"at least 90 % of the budget used where anything is recomputed: "
         f"{sum('unused' not in one.broken for one in recomputing)} of {len(recomputing)}",
         f"gradients bitwise equal to plain Inductor's: {equal} of {count}, or as different as its own repetitions: "
         f"{equal + noise}, within {TOLERANCE:g}: {holds('gradients')}",
     ]
+    if any(one.rank is not None for one in verdicts):
+        lines.append(f"ranks with equal graphs run equal plans: {holds('plans')} of {count}")
+    if any(one.losses for one in verdicts):
+        compared, equal = [one for one in verdicts if one.losses], sum(one.losses == "equal" for one in verdicts)
+        lines.append(f"losses bitwise equal: {equal} of {len(compared)}, within {LOSS_TOLERANCE:g}: {holds('losses')}")
     for one in verdicts:
-        name = " at ".join(filter(None, (one.target.rpartition(":")[2], one.budget)))
+        rank = "" if one.rank is None else f" on rank {one.rank}"
+        name = " at ".join(filter(None, (one.target.rpartition(":")[2], one.budget))) + rank
         lines += [f"{name}: BROKEN: {', '.join(one.broken)}"] if one.broken else []
         lines += [f"{name}: {one.note}"] if one.note else []
     return lines
@@ -72,7 +93,8 @@ def step_summary(verdicts: Sequence[StepVerdict]) -> list[str]:
 def step_markdown(arguments: str, verdicts: Sequence[StepVerdict], lines: Sequence[str]) -> str:
     """A page with versions and command, the table and the summary."""
     versions = f"autockpt {__version__}, torch {torch.__version__}, {torch.get_num_threads()} threads"
-    rows = [list(_HEADINGS), ["---"] * len(_HEADINGS), *(_cells(one) for one in verdicts)]
+    headings = _headings(verdicts)
+    rows = [headings, ["---"] * len(headings), *(_cells(one, headings) for one in verdicts)]
     body = "\n".join("| " + " | ".join(row) + " |" for row in rows)
     listed = "\n".join(f"- {line}" for line in lines)
     return f"{versions}: `autockpt verify {arguments}`\n\n{body}\n\n{listed}\n"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from autockpt.measure.gradients import Comparison
 from autockpt.measure.loops.loop import Budget, Loop, LoopFactory, plainly, within
 from autockpt.measure.loops.reference import LoopReference
 from autockpt.measure.verify import TOLERANCE
+from autockpt.partition import decisions
+from autockpt.passes.graph import nameless
 from autockpt.step import StepDecision, step_decision
 from autockpt.units import Progress, format_size
 
@@ -21,6 +24,8 @@ FIRST_PLANNED_STEP = 2
 """Steps after which every graph runs its final plan."""
 _MOSTLY_USED = 0.9
 _TIMED = 3
+LOSS_TOLERANCE = 1e-4
+"""Relative difference of a loss after some steps: differences of rounding grow from step to step."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,13 @@ class StepVerdict:
     """Of the step's seconds by the cost model."""
     time_ratio: float = 0.0
     """Seconds of a step over plain Inductor's, the least of a few each."""
+    losses: str = ""
+    """`equal` if bitwise equal to plain Inductor's in all steps of a descent, else the largest relative difference;
+    empty where none was run, or steps return no loss."""
+    rank: int | None = None
+    """Of the process, where several run the loop together."""
+    plans: Mapping[str, str] = field(default_factory=dict)
+    """Of each graph, by a hash of it: a hash of the plans that its calls run."""
     note: str = ""
     broken: tuple[str, ...] = ()
     """Promises that do not hold."""
@@ -69,8 +81,13 @@ def verify_step(
     settings: Mapping[str, Any] | None = None,
     steps: int = STEPS,
     lower: str = "inductor",
+    curve_steps: int = 0,
+    highest: Callable[[int], int] = int,
 ) -> list[StepVerdict]:
-    """A verdict for each budget; without any, 10 % above the minimum peak, and the middle between it and plain."""
+    """A verdict for each budget; without any, 10 % above the minimum peak, and the middle between it and plain.
+
+    `curve_steps`: of a descent, the losses of which are compared. `highest`: of a peak, over all ranks of a job.
+    """
     build = LoopFactory(target, settings or {})
     with tempfile.TemporaryDirectory() as folder:
         progress(f"{target}: plain Inductor")
@@ -79,15 +96,18 @@ def verify_step(
         plain_bytes = max(reference.record(loop, steps))
         reference.repeat(loop, steps)
         plain_seconds = _least_seconds(loop, steps)
+        reference.restore(loop.model, 0)
+        curve = loop.losses(curve_steps)
         del loop
         lowest = 0
         named: Mapping[str, Budget] = {str(budget): budget for budget in budgets}
         if not budgets:
             progress(f"{target}: minimum peak")
             lowest = max(_Run(build(within(0.0, lower)), steps).peaks[FIRST_PLANNED_STEP:])
-            least = int(1.1 * lowest)
-            named = {"minimum + 10 %": least, "middle": max((lowest + plain_bytes) // 2, least)}
-        checks = _Checks(target, build, lower, steps, reference, plain_bytes, plain_seconds, lowest)
+            most = highest(lowest)
+            least = int(1.1 * most)
+            named = {"minimum + 10 %": least, "middle": max((most + highest(plain_bytes)) // 2, least)}
+        checks = _Checks(target, build, lower, steps, reference, plain_bytes, plain_seconds, lowest, curve, curve_steps)
         found = []
         for name, budget in named.items():
             progress(f"{target}: {name}, {format_size(budget) if isinstance(budget, int) else budget}")
@@ -126,6 +146,9 @@ class _Checks:
     plain_bytes: int
     plain_seconds: float
     lowest_bytes: int
+    plain_losses: Sequence[float] = ()
+    curve_steps: int = 0
+    """Run also where they return no loss: another stage of a pipeline computes it, and waits for this one."""
 
     def verdict(self, name: str, budget: Budget) -> StepVerdict:
         before = step_decision()
@@ -133,12 +156,16 @@ class _Checks:
             loop = self.build(within(budget, self.lower))
             run = _Run(loop, self.steps, self.reference)
             seconds = _least_seconds(loop, self.steps)
+            self.reference.restore(loop.model, 0)
+            losses = loop.losses(self.curve_steps)
         except BudgetError as error:
             return StepVerdict(self.target, name, error.budget_bytes, note=str(error), broken=("fits",))
         made = step_decision()
         if made is None or made is before:
             return StepVerdict(self.target, name, measured_bytes=tuple(run.peaks), broken=("planned",))
         again = sum(call.recompute_seconds for call in made.calls)
+        off = max((abs(a / b - 1) for a, b in zip(losses, self.plain_losses, strict=True)), default=0.0)
+        broken = _broken(run, made, is_fraction=isinstance(budget, float)) + ["losses"] * (off > LOSS_TOLERANCE)
         return StepVerdict(
             target=self.target,
             budget=name,
@@ -150,8 +177,10 @@ class _Checks:
             gradients=_gradients(run.differences),
             recompute_share=again / made.step_seconds if made.step_seconds else 0.0,
             time_ratio=seconds / self.plain_seconds,
+            losses=("equal" if losses == self.plain_losses else f"{off:.0e}") if losses else "",
+            plans=_plans(made),
             note=str(made),
-            broken=tuple(_broken(run, made, is_fraction=isinstance(budget, float))),
+            broken=tuple(broken),
         )
 
 
@@ -170,3 +199,16 @@ def _broken(run: _Run, made: StepDecision, is_fraction: bool) -> list[str]:
         "unused": is_fraction or not recomputes or planned_peak >= _MOSTLY_USED * made.budget_bytes,
     }
     return [name for name, holds in promises.items() if not holds]
+
+
+def _plans(made: StepDecision) -> dict[str, str]:
+    found: dict[str, list[str]] = {}
+    by_name = {one.name: one for one in decisions()}
+    for name in made.graphs:
+        one = by_name[name]
+        graph, plan = one.decision.problem.graph, one.graph_plan
+        # By position: names may differ between ranks.
+        position = {value.name: number for number, value in enumerate(graph.values)}
+        described = f"{sorted(position[n] for n in plan.saved)} {[position[n] for n in plan.backward]}"
+        found.setdefault(nameless(graph)[:16], []).append(described)
+    return {graph: hashlib.sha256(repr(plans).encode()).hexdigest()[:16] for graph, plans in found.items()}

@@ -55,10 +55,22 @@ function showFigures() {
     ["Parameters", many(report.parameters), size(report.memory.parameters)],
     ["Optimizer", optimizer ? size(optimizer.state_bytes) : "none", optimizer ? `${optimizer.name} state` : "not counted"],
   ];
+  figures.push(...report.graphs.filter((graph) => graph.offload).map(({ offload }) => offloadFigure(offload)));
+  if (report.rank) figures.push(...rankFigures(report.rank));
   const boxes = figures.map(([name, value, note]) =>
     element("div", {}, element("dt", {}, name), element("dd", {}, element("b", {}, value), element("small", {}, note))),
   );
   get("figures").append(...boxes);
+}
+
+/** Of one rank of a job. */
+function rankFigures({ rank, world_size: ranks, parameters, seconds, stages }) {
+  const where = stages.length ? `, stage ${stages.join(", ")}` : "";
+  const sent = duration(seconds.inside + seconds.outside);
+  return [
+    ["Rank", `${rank} of ${ranks}`, `${many(parameters)} parameters${where}`],
+    ["Communication", sent, `${duration(seconds.exposed)} of the step without computation`],
+  ];
 }
 
 function showNotes() {
@@ -109,4 +121,9 @@ function showBreaks() {
   );
   get("breaks-card").append(element("ul", {}, ...lines));
   get("breaks-card").hidden = !lines.length;
+}
+
+/** What waits on the host and for how long the step waits for that, or why nothing does. */
+function offloadFigure({ host_bytes: host, moved_bytes: moved, exposed_seconds: waits, why_not: why }) {
+  return ["Offloaded", why ? "nothing" : size(host), why || `${size(moved)} moved, the step waits ${duration(waits)}`];
 }

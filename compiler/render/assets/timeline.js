@@ -40,7 +40,7 @@ function drawTimeline() {
     hovermode: "x",
     xaxis: { ...axis(x.title, [x.edges[0], x.edges.at(-1)]), showspikes: true, spikethickness: 1, spikecolor: variable("--muted") },
     yaxis: axis(`live (${yUnit})`, [0, 1.1 * Math.max(top, near ? budget : 0)]),
-    shapes: [boundary(launches, x), ...(near ? [budgetLine(budget)] : [])],
+    shapes: [boundary(launches, x), ...copies(graph, x), ...(near ? [budgetLine(budget)] : [])],
     annotations: [peakNote(plot, x, peak, top), ...passNotes(launches, x), ...(near ? [budgetWords(budget)] : [])],
   };
   const traces = [...areas(graph, x, one), hoverLine(launches, x, one)];
@@ -131,4 +131,28 @@ function budgetWords(budget) {
   const text = `budget ${size(report.budget_bytes)}`;
   const where = { xref: "paper", x: 0.01, xanchor: "left", y: budget, yanchor: "bottom", showarrow: false };
   return { ...where, text, font: { color: variable("--over") }, bgcolor: variable("--panel"), opacity: 0.92 };
+}
+
+/** What the link to the host copies when: a row for each direction, above the memory, out of the device above into it. */
+const LINK_ROWS = { out: [0.97, 0.99], in: [0.94, 0.96] };
+
+function copies(graph, x) {
+  const place = placeOf(graph.timeline.launches, x);
+  return (graph.offload?.copies ?? []).map((copy) => {
+    const [y0, y1] = LINK_ROWS[copy.direction];
+    const [x0, x1] = [place(copy.start_seconds), place(copy.start_seconds + copy.seconds)];
+    const look = { fillcolor: colour("offloaded"), line: { width: 0 } };
+    return { type: "rect", name: `copy ${copy.direction}`, yref: "paper", ...{ x0, x1, y0, y1 }, ...look };
+  });
+}
+
+/** Seconds of the step on the horizontal axis, also where that counts launches. */
+function placeOf(launches, x) {
+  return (seconds) => {
+    const next = launches.findIndex((launch) => launch.start_seconds > seconds);
+    const number = next < 0 ? launches.length - 1 : Math.max(next - 1, 0);
+    const launch = launches[number];
+    const part = launch.seconds ? Math.min((seconds - launch.start_seconds) / launch.seconds, 1) : 0;
+    return x.edges[number] + part * (x.edges[number + 1] - x.edges[number]);
+  };
 }

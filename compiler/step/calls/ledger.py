@@ -60,9 +60,14 @@ class Ledger:
 
     @property
     def calls_in_flight(self) -> int:
-        with self._lock:
-            self._drain()
-            return len(self._in_flight)
+        """Asked while Dynamo compiles, so under its compile lock, which a thread that plans waits for while it holds
+        ours: waiting for ours here would be a deadlock."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._drain()
+            finally:
+                self._lock.release()
+        return len(self._in_flight)
 
     def begin(self, graph: StepGraph, sizes: Sizes) -> GraphCall | None:
         """A forward is about to run; the call says by which variant. None where the ledger is closed."""

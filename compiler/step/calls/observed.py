@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autockpt.passes.step import PlanOption, PlanTable, StepCall
 from autockpt.step.calls.phase import PassRecord, Phase, Signature, Sizes
@@ -65,6 +65,11 @@ class Observed:
         if now.peak_bytes - now.observed_at_bytes >= self.peak_bytes - self.observed_at_bytes:
             self.options, self.passes, self.observed_at_bytes = now.options, now.passes, now.observed_at_bytes
         self.sizes = [tuple(map(max, *pair)) for pair in zip(self.sizes, now.sizes, strict=True)]
+
+    def at_sizes(self) -> Observed:
+        """With options for the dynamic sizes that it ran with; those of a graph are for the sizes that were traced."""
+        calls = zip(self.graphs, self.options, self.sizes, strict=True)
+        return replace(self, options=[graph.option_at(option, sizes) for graph, option, sizes in calls])
 
     def ran(self, phase: Phase) -> None:
         self.seen += 1

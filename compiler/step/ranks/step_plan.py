@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from autockpt.partition import FixedPlan
-from autockpt.passes.graph import outline
+from autockpt.passes.graph import JointGraph, nameless
 from autockpt.passes.step import PlanOption
 from autockpt.ranks import ALONE, STEPPING_SECONDS, Agreement, agreement_of_ranks
 from autockpt.step.calls.observed import Observed
@@ -30,51 +30,57 @@ class AgreedStep:
     observed: Sequence[Observed]
     optimizer_bytes: int
     budget_bytes: int | None
+    late_bytes: int = 0
+    """Of the budget, left free for what collectives free late; live at the start of a step they do no harm."""
     agreement: Agreement = ALONE
     subject: str = ""
 
     def variants(self, options: Sequence[PlanOption]) -> list[Variant]:
         """Compiled variants, one for each call: of these options, or of what the first rank chose for this step."""
         graphs = [graph for one in self.observed for graph in one.graphs]
+        joints = [_joint(graph) for graph in graphs]
         candidates = [option.candidate for option in options[: len(graphs)]]
-        mine = [plan_text(FixedPlan.of(candidate)) for candidate in candidates if candidate is not None]
+        pairs = [(FixedPlan.of(found), joint) for found, joint in zip(candidates, joints, strict=False) if found]
+        mine = [plan_text(fixed, joint) for fixed, joint in pairs]
         said = mine
         if self.agreement.boards and len(mine) == len(graphs):
             said = msgspec.json.decode(self.agreement.first(self.subject, msgspec.json.encode(mine).decode()))
         if said == mine:
             return [graph.variant(option) for graph, option in zip(graphs, options, strict=False)]
-        return [graph.fixed_variant(read_plan(plan)) for graph, plan in zip(graphs, said, strict=True)]
+        plans = [read_plan(text, joint) for text, joint in zip(said, joints, strict=True)]
+        return [graph.fixed_variant(plan) for graph, plan in zip(graphs, plans, strict=True)]
 
 
 def agree_on_step(observed: Sequence[Observed], optimizer_bytes: int, budget_bytes: int | None) -> AgreedStep:
-    agreement = _agreement(*(graph for one in observed for graph in one.graphs))
+    agreement = agreement_on(*(graph for one in observed for graph in one.graphs))
     if not agreement.boards:
         return AgreedStep(observed, optimizer_bytes, budget_bytes)
-    subject = _subject(observed)
+    subject = subject_of(observed)
     mine = (budget_bytes or 0, -optimizer_bytes, *(figure for one in observed for figure in _figures(one)))
-    least = agreement.least(subject, mine, STEPPING_SECONDS)
+    least = agreement.least(subject, mine, STEPPING_SECONDS).figures
     rest = iter(least[2:])
     most = [_with_figures(one, [next(rest) for _ in _figures(one)]) for one in observed]
     planned = hashlib.sha256(repr(least).encode()).hexdigest()[:16]
-    late = max(late_bytes(graph.first.made.decision.problem.graph) for one in observed for graph in one.graphs)
+    late = max(late_bytes(_joint(graph)) for one in observed for graph in one.graphs)
     usable_bytes = least[0] - late if budget_bytes is not None else None
-    return AgreedStep(most, -least[1], usable_bytes, agreement, f"{subject} {planned}")
+    return AgreedStep(most, -least[1], usable_bytes, late, agreement, f"{subject} {planned}")
 
 
 def agree_on_budget(graph: StepGraph, nbytes: int) -> int:
     """The least that is left of the budget for a graph that is the whole step."""
-    agreement = _agreement(graph)
+    agreement = agreement_on(graph)
     if not agreement.boards:
         return nbytes
-    least = agreement.least(f"alone {_structure(graph)}", (nbytes,), STEPPING_SECONDS)[0]
-    return least - late_bytes(graph.first.made.decision.problem.graph)
+    agreed = agreement.least(f"alone {_structure(graph)}", (nbytes,), STEPPING_SECONDS)
+    return agreed.figures[0] - late_bytes(_joint(graph))
 
 
-def _agreement(*graphs: StepGraph) -> Agreement:
+def agreement_on(*graphs: StepGraph) -> Agreement:
+    """With the ranks that may run these graphs."""
     return agreement_of_ranks("auto") if all(graph.sync for graph in graphs) else ALONE
 
 
-def _subject(observed: Sequence[Observed]) -> str:
+def subject_of(observed: Sequence[Observed]) -> str:
     """Which graphs run in which order, however they are numbered here."""
     described = []
     for one in observed:
@@ -84,7 +90,11 @@ def _subject(observed: Sequence[Observed]) -> str:
 
 
 def _structure(graph: StepGraph) -> str:
-    return outline(graph.first.made.decision.problem.graph).structure
+    return nameless(_joint(graph))
+
+
+def _joint(graph: StepGraph) -> JointGraph:
+    return graph.first.made.decision.problem.graph
 
 
 def _figures(one: Observed) -> list[int]:

@@ -210,6 +210,26 @@ def test_an_absent_gpu_is_traced_with_its_own_attention(device: str, kernel: str
     assert any(f"_scaled_dot_product_{kernel}_attention" in name for name in names)
 
 
+class Constants(nn.Module):
+    """Makes small tensors from numbers inside its forward, as caches of keys and values do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(64, 64)
+
+    def forward(self, x: Tensor) -> Tensor:
+        scale = torch.tensor([2.0], dtype=x.dtype, device=x.device)
+        empty = torch.tensor([], dtype=x.dtype, device=x.device)
+        rows = torch.tensor([0, 3], device=x.device)
+        return torch.cat([empty, (self.layer(x) * scale).index_select(0, rows).flatten()]).square().sum()
+
+
+@needs_fake_cuda
+def test_tensors_that_a_model_makes_from_numbers_are_on_the_absent_gpu() -> None:
+    found = autockpt.analyze(Constants(), torch.randn(16, 64), memory_budget=0.5, device="h100")
+    assert found.fits
+
+
 @needs_fake_cuda
 def test_the_fake_device_is_removed_afterwards() -> None:
     built_for = torch.version.cuda

@@ -171,3 +171,65 @@ def test_the_compiled_blocks_of_the_user_are_left_as_they_were() -> None:
 def test_no_micro_batch_is_refused() -> None:
     with pytest.raises(autockpt.AutockptError, match="at least one micro-batch"):
         autockpt.analyze(Model(), batch(), accumulate=0)
+
+
+class Reading(nn.Module):
+    """Reads a value of what its first layer computes, so that Dynamo breaks the graph there."""
+
+    def __init__(self, read: Any) -> None:
+        super().__init__()
+        self.first, self.last, self.read = Block(), Block(), read
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.read(self.first(x))).square().mean()
+
+
+def logged(x: Tensor) -> Tensor:
+    return x / (1.0 + 0.0 * x.mean().item())
+
+
+def guarded(x: Tensor) -> Tensor:
+    if x.isnan().any():
+        raise ValueError("not a number")
+    return x
+
+
+def masked(x: Tensor) -> Tensor:
+    return x * x[x > 0].mean()
+
+
+def sliced(x: Tensor) -> Tensor:
+    return x[: int(x.argmax()) + 1].sum(0, keepdim=True)
+
+
+@pytest.mark.parametrize(
+    ("read", "assumed"),
+    [
+        (logged, "assumed to be 1.0"),
+        (guarded, "assumed to be False"),
+        (masked, f"as many elements as there are, {4 * WIDTH}, are assumed"),
+    ],
+)
+def test_values_read_between_graphs_are_assumed_and_the_report_says_where(read: Any, assumed: str) -> None:
+    report = autockpt.analyze(Reading(read), torch.randn(4, WIDTH), memory_budget=0.5).report
+    (said,) = report["device"]["approximations"]
+    assert assumed in said
+    assert f"{__file__}:{read.__code__.co_firstlineno + 1}: " in said
+    assert len(report["graphs"]) > 1
+
+
+def test_an_integer_read_between_graphs_is_refused_with_its_line() -> None:
+    with pytest.raises(autockpt.AutockptError, match=r"sizes or positions may depend.*test_step\.py:\d+: return x\["):
+        autockpt.analyze(Reading(sliced), torch.randn(4, WIDTH))
+
+
+def test_a_gpu_that_is_not_here_runs_a_backward_in_a_process_that_ran_one_before() -> None:
+    """Autograd counts devices once, in its first backward, and has no thread for one that comes later."""
+    Model()(batch()).backward()
+
+    found = autockpt.analyze(Broken(), batch(), device="h100", memory_budget=0.5)
+
+    assert len(found.report["graphs"]) == 2
+    assert not [one for one in found.report["device"]["approximations"] if "did not run" in one]
+    assert found.report["step"] is not None
+    Model()(batch()).backward()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -12,12 +12,16 @@ import pytest
 import torch
 from torch import nn
 from torch._dynamo.device_interface import CudaInterface
-from torch._functorch import partitioners
+from torch._functorch import aot_autograd, partitioners
 from torch._guards import TracingContext, tracing
 from torch._inductor.codecache import PyCodeCache
 from torch._inductor.fx_passes.joint_graph import UniformValueConstantFolder
 from torch._inductor.graph import GraphLowering
 from torch._subclasses import FakeTensorMode
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.pipelining.schedules import _PipelineSchedule
+from torch.fx.experimental import proxy_tensor
+from torch.nn.parallel import DistributedDataParallel
 
 from autockpt.cost_models import load_profile
 from autockpt.inductor import patches
@@ -31,6 +35,13 @@ CODE = ModuleType("generated")
 CODE.__dict__.update(empty_strided_cpu=object())
 OWNERS: tuple[Any, ...] = (
     torch.cuda,
+    torch.cpu,
+    torch.distributed,
+    torch.UntypedStorage,
+    proxy_tensor,
+    DeviceMesh,
+    DistributedDataParallel,
+    _PipelineSchedule,
     CudaInterface,
     CudaInterface.Worker,
     torch.version,
@@ -38,6 +49,7 @@ OWNERS: tuple[Any, ...] = (
     FakeTensorMode,
     UniformValueConstantFolder,
     PyCodeCache,
+    aot_autograd,
     partitioners,
     GraphLowering,
     nn.Module,
@@ -51,6 +63,7 @@ PATCHES: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "wrapper_loading": lambda: patches.wrapper_loading(lambda key, path: ModuleType(key)),
     "wrapper_functions": lambda: patches.wrapper_functions(CODE, {"empty_strided_cpu": None, "assert_alignment": None}),
     "saved_value_choice": lambda: patches.saved_value_choice(lambda: None),
+    "second_stage": lambda: patches.second_stage(lambda original, *_: None),
     "channels_last_choice": lambda: patches.channels_last_choice(lambda choice: lambda lowering: set()),
     "module_conversion": lambda: patches.module_conversion(lambda module, function: module),
     "rejection_sampling": lambda: patches.rejection_sampling(lambda tensor, *_: tensor),
@@ -58,9 +71,13 @@ PATCHES: dict[str, Callable[[], AbstractContextManager[None]]] = {
         {"is_available": lambda: True, "device_count": lambda: 7},
         "13.0",
         dict.fromkeys(patches.CONSTANT_FOLDING, lambda *_: None),
+        nullcontext,
     ),
     "triton_driver": lambda: patches.triton_driver(DRIVER, "fake"),
     "forward_metadata": lambda: patches.forward_metadata("metadata"),
+    "device_streams": lambda: patches.device_streams({"Stream": object, "current_stream": lambda *_: None}),
+    "job_functions": lambda: patches.job_functions({"get_rank": lambda *_: 0}, lambda *_: None, lambda *_: None),
+    "storage_resizing": lambda: patches.storage_resizing(lambda *_: None),
 }
 
 

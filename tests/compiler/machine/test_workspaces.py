@@ -27,6 +27,20 @@ def test_dropouts_mask_of_floats_is_counted() -> None:
     assert found == [256 * 64 * 4]
 
 
+def test_inside_of_a_profiler_workspaces_are_the_same() -> None:
+    def found() -> dict[str, int]:
+        workspaces._known.clear()
+        torch._dynamo.reset()
+        compiled(model)(x).backward()
+        return dict(autockpt.decisions()[-1].decision.problem.workspace or {})
+
+    model, x = Allocating(), torch.randn(8, 64, 64)
+    expected = found()
+    with torch.profiler.profile(profile_memory=True):
+        assert found() == expected
+    assert len(expected) > 3
+
+
 class Allocating(nn.Module):
     """Operators that copy their operands: another dtype, another layout, a mask as floats, unfolded images."""
 

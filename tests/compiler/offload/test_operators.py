@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from autockpt.machine import live_bytes
-from autockpt.offload import OFFLOAD, RELOAD, WAIT, drain, host_memory, is_host_memory, slowed
+from autockpt.offload import OFFLOAD, RELOAD, WAIT, drain, host_memory, is_host_memory, prepare, slowed
 from autockpt.offload.engine import CpuCopy
 from autockpt.offload.transfers import transfers
 
@@ -211,6 +211,14 @@ def test_reserved_memory_is_what_a_step_takes() -> None:
     MEMORY.reserve([12345, 12345])
     mapped = MEMORY.mapped_bytes
     held = [OFFLOAD(torch.zeros(12345, dtype=torch.uint8)) for _ in range(2)]
+    assert MEMORY.mapped_bytes == mapped
+    del held
+
+
+def test_what_is_prepared_for_a_plan_is_what_its_copies_take() -> None:
+    prepare(CPU, [54321])
+    mapped = MEMORY.mapped_bytes
+    held = OFFLOAD(torch.zeros(54321, dtype=torch.uint8))
     assert MEMORY.mapped_bytes == mapped
     del held
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from copy import copy
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from torch import nn
 
 import autockpt
 from autockpt.errors import AutockptError
+from autockpt.partition import record
 
 
 def compile_once(width: int) -> None:
@@ -42,3 +44,14 @@ def test_two_hundred_graphs_leave_no_graph_behind() -> None:
     torch._dynamo.reset()
     gc.collect()
     assert [graph for graph in graphs if graph() is not None] == []
+
+
+def test_only_so_many_decisions_are_listed_and_the_oldest_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    compile_once(8)
+    figures = autockpt.decisions()[-1].figures
+    monkeypatch.setattr(record, "_DECISIONS", copy(record._DECISIONS))
+    for _ in range(record.MOST_ENTRIES + 1):
+        record.record_stored(figures, lambda: pytest.fail("nobody asked for its graph"))
+    listed = autockpt.decisions()
+    assert len(listed) == record.MOST_ENTRIES
+    assert all(made.is_stored for made in listed)

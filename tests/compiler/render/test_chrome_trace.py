@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from report_sample import sample_report
+from report_sample import offloaded_report, sample_report
 
 from autockpt.render.chrome_trace import chrome_trace
 
@@ -71,7 +71,9 @@ def events(trace: dict[str, Any], phase: str) -> list[dict[str, Any]]:
     return [event for event in trace["traceEvents"] if event["ph"] == phase]
 
 
-@pytest.mark.parametrize("report", [sample_report(), two_graphs(), sample_report() | {"graphs": []}])
+@pytest.mark.parametrize(
+    "report", [sample_report(), offloaded_report(), two_graphs(), sample_report() | {"graphs": []}]
+)
 def test_the_trace_obeys_the_rules_of_the_format(report: dict[str, Any]) -> None:
     check(chrome_trace(report))
 
@@ -129,3 +131,19 @@ def test_the_check_finds_what_is_wrong(broken: dict[str, Any]) -> None:
     trace["traceEvents"].append(broken)
     with pytest.raises(AssertionError):
         check(trace)
+
+
+def test_each_copy_engine_has_a_row_and_the_host_a_counter() -> None:
+    report = offloaded_report()
+    trace = chrome_trace(report)
+    rows = {event["tid"]: event["args"]["name"] for event in events(trace, "M") if event["name"] == "thread_name"}
+    copies = [event for event in events(trace, "X") if event["cat"] == "copy"]
+    assert [rows[event["tid"]] for event in copies] == ["copies to the host", "copies from the host"]
+    assert [event["dur"] for event in copies] == [pytest.approx(1000.0)] * 2
+    held = [event["args"]["offloaded"] for event in events(trace, "C") if event["name"] == "host memory"]
+    assert held == [report["graphs"][0]["offload"]["host_bytes"], 0]
+
+
+def test_without_copies_there_is_no_row_for_them() -> None:
+    rows = [event["args"]["name"] for event in events(chrome_trace(sample_report()), "M") if "name" in event["args"]]
+    assert not [name for name in rows if "copies" in name]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from browser import chromium, prefer, resize, visit, wait
-from report_sample import sample_report
+from report_sample import offloaded_report, sample_report
 
 from autockpt.errors import AutockptError
 from autockpt.passes.forecast import Content
@@ -46,6 +46,7 @@ def test_no_text_of_a_report_becomes_a_tag() -> None:
 def test_every_kind_of_memory_has_a_colour_in_both_themes() -> None:
     style = page(sample_report()).partition("<style>")[2].partition("</style>")[0]
     kinds = [*(content.value for content in Content), "recomputed", "optimizer state"]
+    kinds += ["gathered parameters", "communication buffers", "between graphs"]
 
     for kind in kinds:
         assert style.count(f"--kind-{kind.replace(' ', '-')}: #") == 2, kind
@@ -303,3 +304,19 @@ def test_hostile_text_is_shown_as_text(show: Show) -> None:
     assert HOSTILE in text(driver, "#inspector pre")
     assert HOSTILE in text(driver, "#timeline-lead, #peak-lead")
     assert driver.find_elements("css selector", "img[src=x]") == []
+
+
+def test_what_waits_on_the_host_has_a_colour_and_the_link_a_row_for_each_direction(driver: Any, show: Show) -> None:
+    show(sample_report())
+    without = shapes(driver)
+    show(offloaded_report())
+    assert shapes(driver) == without + 2
+    assert "64.0 MiB128.0 MiB moved, the step waits 200.0 µs" in text(driver, "#figures")
+    assert "offloaded (1)" in text(driver, "#decision")
+    script = "return [...document.querySelectorAll('#tensors .chip')].find((one) => one.textContent === 'offloaded')"
+    style = driver.execute_script(f"{script}.firstChild.getAttribute('style')")
+    assert "--kind-offloaded" in style
+
+
+def shapes(driver: Any) -> int:
+    return len(driver.find_elements("css selector", "#timeline .shapelayer path"))

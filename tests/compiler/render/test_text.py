@@ -108,3 +108,13 @@ def test_several_graphs_are_one_timeline() -> None:
     text = render(report, 100)
     assert "in the backward of graph 1, launch 41 of 80" in text
     assert "4 ×" in text
+
+
+def test_a_rank_of_a_job_has_its_share_and_the_parts_of_its_step() -> None:
+    seconds = {"step": 1.0, "compiled": 0.7, "operators": 0.1, "inside": 0.1, "outside": 0.6, "exposed": 0.2}
+    rank = {"rank": 3, "world_size": 64, "parameters": 1_102_545_920, "seconds": seconds, "stages": [1]}
+    shown = render(sample_report() | {"rank": rank | {"pipeline": list(range(3, 64, 8))}}, 200)
+
+    assert "3 of 64, stage 1 of a pipeline of ranks 3, 11, 19, 27, 35, 43, 51, 59, with 1,102,545,920" in shown
+    assert "700 ms kernels, 100 ms other operators, 100 ms collectives in graphs" in shown
+    assert "200 ms of the step without computation" in shown

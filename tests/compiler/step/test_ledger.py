@@ -116,6 +116,7 @@ def test_a_larger_dynamic_size_is_recorded_and_planned_and_a_smaller_one_is_cove
 
 
 def test_nothing_grows_over_300_steps_with_changing_batch_sizes() -> None:
+    """Once every size has come with and without a backward, which takes 205 steps: larger ones are planned for."""
     model = compiled(2, dynamic=True)
     ledger = ledger_of(CPU)
 
@@ -131,8 +132,8 @@ def test_nothing_grows_over_300_steps_with_changing_batch_sizes() -> None:
         objects = sum(str(type(one).__module__).startswith(("autockpt", "torch")) for one in gc.get_objects())
         return objects, ledger.recorder.counter.now(), len(ledger.planner._observed)
 
-    first_objects, first_bytes, first_observed = counted(100)
-    objects, live_bytes, observed = counted(200)
+    first_objects, first_bytes, first_observed = counted(205)
+    objects, live_bytes, observed = counted(300)
     # What other tests of this process left behind may still be freed in between: fewer objects are no growth.
     assert objects <= first_objects
     assert (live_bytes, observed) == (first_bytes, first_observed)

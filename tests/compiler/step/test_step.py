@@ -399,3 +399,21 @@ def test_compiled_functions_that_are_gone_leave_nothing_in_the_ledger() -> None:
     old = next(one for one in autockpt.decisions() if one.name == first)
     with pytest.raises(autockpt.AutockptError, match="no longer compiled"):
         _ = old.plan
+
+
+def test_a_dynamic_size_above_the_traced_one_is_planned_for_as_it_is() -> None:
+    """Dynamo traces the second size that it meets, and calls the same graph with the first one later."""
+    layers = [nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 256), nn.GELU(), nn.Linear(256, 64), nn.GELU()]
+    model = nn.Sequential(*layers, nn.Linear(64, 10))
+    budget_bytes = live_bytes(CPU).now() + int(9.1 * 2**20)
+    compiled = torch.compile(model, **options(budget_bytes))
+
+    def step(batch: int) -> None:
+        compiled(torch.randn(batch, 64)).logsumexp(-1).mean().backward()
+
+    peaks = []
+    for batch in (2048, 1024, 2048, 1024, 2048, 1024, 2048):
+        model.zero_grad()
+        peaks.append(live_bytes(CPU).now() + measure_peak(lambda batch=batch: step(batch), CPU))
+    assert max(peaks) <= budget_bytes
+    assert peaks[-1] >= 0.9 * budget_bytes

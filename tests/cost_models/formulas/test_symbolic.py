@@ -64,6 +64,7 @@ aten.embedding_dense_backward: b s d, b s -> n d
 aten._embedding_bag: n d, s, b -> b d, s
 aten._embedding_bag_backward: b d, s, b -> n d
 aten._embedding_bag_per_sample_weights_backward: b d, n d, s, b -> s
+flex_lib.zeros_and_scatter: b s, b s, b s -> n d
 aten.masked_scatter_backward: s, s -> t
 aten.searchsorted: t, s -> s
 aten.histc: s -> 10

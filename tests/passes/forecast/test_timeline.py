@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
-from graphs import chain, problem, random_problem, schedule
+from graphs import UNIT, chain, problem, random_problem, schedule
 from torch import nn
 from traced import joint_of, read_joint
 
@@ -14,7 +16,7 @@ from autockpt.passes.forecast.simulator import Simulator
 from autockpt.passes.forecast.timeline import build_timeline
 from autockpt.passes.graph.order import traced_order
 from autockpt.passes.planners.decide import decide
-from autockpt.passes.problem.plan import Budget, Plan, Problem, Setup
+from autockpt.passes.problem.plan import Budget, Offload, Plan, Problem, Setup
 from autockpt.passes.problem.schedule import plans_saving
 
 
@@ -56,3 +58,30 @@ def test_fused_loops_and_writes_in_place_add_up_too(fraction: float) -> None:
     graph = read_joint(*joint_of(model, torch.randn(64, 32)))
     decision = decide(graph, Setup(Budget(fraction=fraction), load_profile("cpu")))
     adds_up(decision.problem, decision.plan)
+
+
+def test_copies_and_waits_are_on_the_clock_of_the_step() -> None:
+    """x f0 f1 f2 loss | b2 b1 b0: f0 is away from behind f1 until before b1; each copy takes ten operations."""
+    device = replace(
+        load_profile("cpu"),
+        launch_seconds=0.0,
+        fresh_above_bytes=0,
+        device_to_host_bytes_per_second=UNIT / 10,
+        host_to_device_bytes_per_second=UNIT / 10,
+        copy_latency_seconds=0.0,
+    )
+    posed = replace(problem(chain(3)), device=device, host_bytes=2**40)
+    plan = Plan(frozenset({"f0", "f1", "f2"}), ("b2", "b1", "b0"), (Offload("f0", "f1", 1),))
+    simulator = Simulator(posed)
+    timeline = build_timeline(simulator, plan)
+    expected = [live for replayed in simulator.passes(plan) for live in replayed.live_bytes()]
+    assert [sum(live.values()) for live in timeline.live()] == expected
+    out, back = timeline.copies
+    assert (out.name, out.to_host, back.name, back.to_host) == ("f0", True, "f0", False)
+    starts = {launch.operation: launch.start_seconds for launch in timeline.launches}
+    ends = {launch.operation: launch.start_seconds + launch.seconds for launch in timeline.launches}
+    assert out.start_seconds == pytest.approx(ends["f0"])
+    assert starts["f2"] == pytest.approx(out.end_seconds) == pytest.approx(ends["f0"] + 10.0)
+    assert back.start_seconds == pytest.approx(starts["b1"])
+    assert starts["b0"] == pytest.approx(back.end_seconds)
+    assert ends["b0"] == pytest.approx(simulator.step_seconds(plan))

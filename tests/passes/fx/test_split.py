@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import getitem
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from traced import joint_of, read_joint
 
 from autockpt.inductor.aot import tidy
 from autockpt.inductor.joint import split
-from autockpt.passes.fx.split import UnwritablePlan, verify_modules
+from autockpt.passes.fx.split import UnwritablePlan, raise_parts, verify_modules
 from autockpt.passes.graph.joint import JointGraph
 from autockpt.passes.graph.order import traced_order
 from autockpt.passes.graph.value import Role
@@ -115,3 +116,18 @@ def test_modules_of_another_plan_are_refused(traced: Any) -> None:
     other = schedule(graph, [v.name for v in graph.values if v.operator == "aten.tanh.default"], traced_order(graph))
     with pytest.raises(BrokenPlan):
         verify_modules(module, plan, *split(module, other, outputs, parameters))
+
+
+def test_all_results_are_taken_out_of_a_tuple_before_anything_else_runs() -> None:
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    both = graph.call_function(torch.ops.aten.sort.default, (x,))
+    values = graph.call_function(getitem, (both, 0))
+    negative = graph.call_function(torch.ops.aten.neg.default, (values,))
+    indices = graph.call_function(getitem, (both, 1))
+    graph.output((negative, indices))
+    module = fx.GraphModule(nn.Module(), graph)
+    raise_parts(module)
+    assert [node.name for node in graph.nodes] == ["x", "sort_default", "getitem", "getitem_1", "neg_default", "output"]
+    sorted_, order = Tensor([3.0, 1.0]).sort()
+    assert all(torch.equal(a, b) for a, b in zip(module(Tensor([3.0, 1.0])), (-sorted_, order), strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain as concatenate
 from itertools import combinations
 from math import inf, isinf
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from autockpt.passes.forecast.simulator import Simulator
 from autockpt.passes.generators.cuts import CutHull, NoCut, saved_at
 from autockpt.passes.graph.order import traced_order
-from autockpt.passes.graph.value import Role, Trait
+from autockpt.passes.graph.value import Role, Source, Trait
 from autockpt.passes.problem.plan import Problem
 
 prices = st.floats(min_value=1e-6, max_value=1e-1)
@@ -78,6 +79,19 @@ def test_a_value_that_can_be_neither_saved_nor_recomputed_is_refused() -> None:
     posed = problem(graph, seconds={"f1": float("inf")})
     with pytest.raises(NoCut):
         saved_at(posed, 1e-3)
+
+
+def test_such_a_value_is_named_with_its_line_and_what_to_change() -> None:
+    graph = chain(3)
+    view = replace(graph.by_name["f1"], storage="f0", operator="mylib.peek.default", source=Source("model.peek"))
+    posed = problem(
+        replace(graph, values=tuple(view if v.name == "f1" else v for v in graph.values)),
+        must_save={"f1": "nobody vouched for it"},
+        seconds={"f1": inf},
+    )
+    with pytest.raises(NoCut, match=r"`f1` of mylib.peek.default \(.*model.peek.*\) has no bytes of its own") as stuck:
+        saved_at(posed, 1e-3)
+    assert "(nobody vouched for it); return a clone of it, or vouch for the operator" in str(stuck.value)
 
 
 @pytest.mark.parametrize("seed", range(20))

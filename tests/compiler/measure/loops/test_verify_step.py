@@ -54,6 +54,20 @@ def test_a_budget_that_nothing_fits_is_a_broken_promise() -> None:
     assert "below the minimum peak" in verdict.note
 
 
+@pytest.mark.parametrize(
+    ("factory", "sentence"),
+    [
+        ("def loop(): ...", "is no training loop: it must take a dict, the keyword arguments of torch.compile"),
+        ("def loop(compile_with): raise OSError('no data')", "raised OSError: no data"),
+        ("def loop(compile_with): return 7", "must return a model and a function that runs one training step"),
+    ],
+)
+def test_what_is_no_training_loop_is_one_sentence(tmp_path: Path, factory: str, sentence: str) -> None:
+    (tmp_path / "loop.py").write_text(factory)
+    with pytest.raises(AutockptError, match=f"loop.py:loop {sentence}"):
+        verify_step(f"{tmp_path}/loop.py:loop", (), lambda _: None, {}, steps=1, lower="eager")
+
+
 def test_a_gradient_counts_as_different_where_plain_inductor_repeats_it(tmp_path: Path) -> None:
     model, noise = torch.nn.Linear(2, 2), 0.0
 

@@ -26,6 +26,11 @@ _INTERRUPTED = 130
 @click.option("--quick", is_flag=True, help="Fewer kernels and shorter readings: about a minute.")
 @click.option("-o", "--output", metavar="FILE", help="Write the profile there instead.")
 @click.option("--plot", metavar="FILE", help="Measured against fitted (default: beside the profile).")
+@click.option(
+    "--links",
+    is_flag=True,
+    help="Instead: time collectives between ranks, for the links of the profile; run by torchrun, one rank a device.",
+)
 @click.option("--json", is_flag=True, help="Print every measurement as JSON instead of a table.")
 def command(**values: Any) -> int:
     """Time this machine's kernels and fit a device profile to them.
@@ -45,6 +50,10 @@ def _run(parsed: Arguments) -> int:
     path = Path(parsed.output) if parsed.output else calibrated_path(device)
     if path.suffix != ".json":
         raise AutockptError(f"--output {path} must end in .json: --device takes that ending for the path of a profile")
+    if parsed.links:
+        from autockpt.commands.calibrate.links import calibrate_links
+
+        return calibrate_links(device, path, as_json=parsed.json)
     plot = parsed.plot or str(path.with_suffix(".png"))
     can_plot = find_spec("matplotlib") is not None
     if can_plot:
@@ -62,7 +71,7 @@ def _run(parsed: Arguments) -> int:
     if not can_plot:
         print("no plot: it needs matplotlib, pip install 'autockpt[plot]'", file=sys.stderr)
         return 0
-    from autockpt.commands.calibration_report import save_calibration_plot
+    from autockpt.commands.calibrate.report import save_calibration_plot
 
     save_calibration_plot(calibration, plot)
     print(f"plot: {plot}", file=sys.stderr)
@@ -106,7 +115,7 @@ def _print(calibration: Calibration, *, as_json: bool) -> None:
         ]
         print(json.dumps({"calibration": dict(profile.calibration), "measurements": rows}, indent=1))
         return
-    from autockpt.commands.calibration_report import calibration_summary, calibration_table
+    from autockpt.commands.calibrate.report import calibration_summary, calibration_table
 
     console = stdout_console(140)
     console.print(calibration_table(calibration))

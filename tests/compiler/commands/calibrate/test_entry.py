@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from autockpt.cli import main
-from autockpt.commands import calibrate as calibrate_command
+from autockpt.commands.calibrate import entry as calibrate_command
 from autockpt.cost_models import Calibration, Work, load_profile
 from autockpt.cost_models import calibration as calibration_room
 from autockpt.cost_models.calibration.fit import fit, quality

@@ -1,0 +1,98 @@
+"""`analyze` with `offload`: what waits on the host and what that costs, or the sentence why nothing does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import autockpt
+from autockpt.cost_models import load_profile
+from autockpt.cost_models.profiles import profile_json
+from autockpt.errors import OptionError
+from autockpt.render import render
+
+Linked = Callable[..., str]
+
+
+@pytest.fixture
+def linked(tmp_path: Path) -> Linked:
+    """The path of a CPU profile with a link to a host."""
+
+    def write(bytes_per_second: float, latency_seconds: float = 0.0) -> str:
+        rates = dict.fromkeys(("device_to_host_bytes_per_second", "host_to_device_bytes_per_second"), bytes_per_second)
+        path = tmp_path / "linked.json"
+        path.write_text(profile_json(replace(load_profile("cpu"), copy_latency_seconds=latency_seconds, **rates)))
+        return str(path)
+
+    return write
+
+
+def planned(device: str, memory_budget: float = 0.3, **options: Any) -> dict[str, Any]:
+    layers = [layer for _ in range(4) for layer in (nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 64))]
+    model, x = nn.Sequential(*layers), torch.randn(256, 64)
+    options.setdefault("offload", True)
+    return autockpt.analyze(model, x, memory_budget=memory_budget, device=device, **options).report
+
+
+def test_a_report_says_what_is_moved_and_what_the_step_waits_for(linked: Linked) -> None:
+    report = planned(linked(1e12))
+    (graph,) = report["graphs"]
+    found = graph["offload"]
+    out = [copy for copy in found["copies"] if copy["direction"] == "out"]
+    assert sum(copy["bytes"] for copy in out) == found["host_bytes"] > 0
+    assert found["moved_bytes"] == 2 * found["host_bytes"]
+    assert found["why_not"] == ""
+    decisions = {tensor["name"]: tensor["decision"] for tensor in graph["tensors"]}
+    assert {decisions[copy["name"]] for copy in out} == {"offloaded"}
+    assert f"{len(out)} tensors" in render(report, 120)
+
+
+def test_an_analysis_that_was_not_asked_says_nothing_of_it(linked: Linked) -> None:
+    report = autockpt.analyze(nn.Linear(8, 8), torch.randn(4, 8), device=linked(1e12)).report
+    assert "offload" not in report["graphs"][0]
+    assert "offloaded" not in render(report, 120)
+
+
+@pytest.mark.parametrize(
+    ("link", "budget", "sentence"),
+    [
+        pytest.param((1e4, 0.0), 0.3, "shorter than its two copies", id="short gap"),
+        pytest.param((5e8, 0.0), 0.3, "take longer than recomputing", id="slow link"),
+        pytest.param((1e12, 1.0), 0.3, "more than half of a copy would be latency", id="small tensors"),
+        pytest.param((1e12, 0.0), 1.0, "the fastest plan fits without it", id="fits"),
+    ],
+)
+def test_a_report_says_why_nothing_is_offloaded(
+    link: tuple[float, float], budget: float, sentence: str, linked: Linked
+) -> None:
+    report = planned(linked(*link), budget)
+    assert sentence in report["graphs"][0]["offload"]["why_not"]
+    assert not report["graphs"][0]["offload"]["copies"]
+    assert f"nothing: {report['graphs'][0]['offload']['why_not']}" in " ".join(render(report, 200).split())
+
+
+def test_without_a_link_nothing_is_offloaded() -> None:
+    assert "no link to the host" in planned("cpu")["graphs"][0]["offload"]["why_not"]
+
+
+def test_a_size_bounds_what_is_on_the_host(linked: Linked) -> None:
+    most = planned(linked(1e12), offload=True)["graphs"][0]["offload"]["host_bytes"]
+    capped = planned(linked(1e12), offload=f"{most // 2}B")["graphs"][0]["offload"]
+    assert capped["host_bytes"] <= most // 2
+
+
+@pytest.mark.parametrize("size", ["much", "0GiB"])
+def test_what_is_no_size_is_refused(size: str) -> None:
+    with pytest.raises(OptionError, match="offload="):
+        planned("cpu", offload=size)
+
+
+def test_a_rank_of_a_job_is_refused() -> None:
+    with pytest.raises(OptionError, match="nothing is offloaded yet"):
+        autockpt.analyze(lambda: None, world_size=2, offload=True)
