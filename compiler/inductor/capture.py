@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -151,7 +152,15 @@ def interpret(gm: fx.GraphModule, _: Sequence[Any], **__: Any) -> Any:
     """Run a module operator by operator, in the place of a compiler."""
 
     def run(args: list[Any]) -> Any:
-        return fx.Interpreter(gm).boxed_run(args)
+        return _Operators(gm).boxed_run(args)
 
     run._boxed_call = True  # type: ignore[attr-defined]  # tells AOTAutograd that args may be freed
     return run
+
+
+class _Operators(fx.Interpreter):
+    @contextmanager
+    def _set_current_node(self, node: fx.Node) -> Iterator[None]:
+        """Torch notes the node in a variable of the process. Where another thread traces a graph in the meantime, it
+        would find our node in the place of its own, and fail."""
+        yield
