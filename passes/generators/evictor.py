@@ -14,7 +14,7 @@ from itertools import islice
 
 from autockpt.passes.forecast import Content, Peak, Simulator
 from autockpt.passes.graph import Kind, Role
-from autockpt.passes.instances import write_plan
+from autockpt.passes.instances import PlanWriter
 from autockpt.passes.problem import Plan, Problem
 
 _EVICTABLE = (Content.SAVED, Content.RECOMPUTED)
@@ -31,6 +31,7 @@ class Evictor:
 
     def __init__(self, problem: Problem, simulator: Simulator) -> None:
         self._problem, self._simulator = problem, simulator
+        self._writer = PlanWriter(problem)
         self._values = problem.graph.by_name
         self._reads = {v.name: self._without_views(v.inputs) for v in problem.graph.values if v.kind is not Kind.VIEW}
         self._position = {value.name: number for number, value in enumerate(problem.graph.values)}
@@ -74,7 +75,7 @@ class Evictor:
             changed = list(sequence)
             for eviction in sorted(group, key=lambda eviction: -eviction.before):
                 changed[eviction.before : eviction.before] = eviction.recomputed
-            yield write_plan(self._problem, changed)
+            yield self._writer.write(changed)
 
     def _eviction(self, name: str, nbytes: int, moment: int, uses: _Uses) -> _Eviction | None:
         """How to free this value at this moment; None where it is not read later or may not be recomputed."""

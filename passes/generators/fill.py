@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from autockpt.passes.forecast import Candidate
 from autockpt.passes.generators.space import SearchSpace
 from autockpt.passes.graph import Kind, Role
-from autockpt.passes.instances import write_plan
 from autockpt.passes.problem import Plan
 
 MOST_GAIN = 1.015
@@ -52,7 +51,7 @@ def _with_one_more_saved(
     sequence = [name for name in current.plan.backward if values[name].kind is not Kind.VIEW]
     slack_bytes = budget_bytes - space.static_bytes - current.saved_bytes
     for name, dropped in _ranked(space, sequence, slack_bytes, rejected):
-        plan = write_plan(problem, [other for other in sequence if other not in dropped])
+        plan = space.writer.write([other for other in sequence if other not in dropped])
         added_bytes = evaluator.added_bytes(plan.saved) - current.saved_bytes
         seconds = current.recompute_seconds - evaluator.simulator.recompute_seconds(plan)
         if seconds > 0 and added_bytes <= slack_bytes and not plan.saved & problem.unsavable:

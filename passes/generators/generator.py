@@ -74,11 +74,16 @@ class Cuts:
         return best
 
     def lowest(self) -> Candidate:
-        return min(self.candidates(), key=by_peak)
+        return self.lowest_of(1)[0]
 
-    def candidates(self) -> list[Candidate]:
-        """All cuts, evaluated."""
-        return [self.space.evaluator.saving(cut.saved, CUT) for cut in self.space.hull.cuts]
+    def lowest_of(self, count: int) -> list[Candidate]:
+        """So many cuts, those with the lowest peaks. No peak is below what is saved and what every plan holds."""
+        found: list[Candidate] = []
+        for cut in sorted(self.space.hull.cuts, key=lambda cut: cut.saved_bytes):
+            if len(found) == count and self.space.static_bytes + cut.saved_bytes > found[-1].peak_bytes:
+                break
+            found = sorted([*found, self.space.evaluator.saving(cut.saved, CUT)], key=by_peak)[:count]
+        return found
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,20 @@ how much work each may spend."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
+from typing import Any, TypeVar
 
 from autockpt.passes.forecast import Candidate, Evaluator
 from autockpt.passes.generators.cuts import CutHull
 from autockpt.passes.generators.hosting import with_tagged
+from autockpt.passes.instances import PlanWriter
 from autockpt.passes.intervals import IntervalSearch
 from autockpt.passes.problem import Problem, boundary_bytes
 
+T = TypeVar("T")
 CUT = "cut"
 _NEARLY_FREE = 0.03
 """Cuts that recompute less than this share of a step are all evaluated, to find the fastest plan.
@@ -76,6 +79,18 @@ class SearchSpace:
         """Live at the boundary in every plan."""
         self._solve_seconds = solve_seconds
         self._class_bounds: dict[int, float] = {}
+        self._shared: dict[Hashable, Any] = {}
+
+    def shared(self, make: Callable[[SearchSpace], T]) -> T:
+        """A generator of this space. Each is made once: others may search on from the plans that it found."""
+        if make not in self._shared:
+            self._shared[make] = make(self)
+        generator: T = self._shared[make]
+        return generator
+
+    @cached_property
+    def writer(self) -> PlanWriter:
+        return PlanWriter(self.problem)
 
     @cached_property
     def hull(self) -> CutHull:

@@ -68,8 +68,26 @@ class TwoLevel:
         return best
 
     def lowest(self) -> Candidate | None:
-        found = [self._candidate(shape) for shape in self._shapes if shape.whole]
-        return min(found, key=by_peak, default=None)
+        return self._lowest
+
+    @cached_property
+    def _lowest(self) -> Candidate | None:
+        """No peak is below what is saved and what every plan holds, so most shapes need no replay."""
+        evaluator, best = self.space.evaluator, None
+        whole = [shape for shape in self._shapes if shape.whole]
+        saved_bytes = [evaluator.added_bytes(shape.saved) for shape in whole]
+        for number in sorted(range(len(whole)), key=saved_bytes.__getitem__):
+            if best and self.space.static_bytes + saved_bytes[number] > best.peak_bytes:
+                break
+            found = self._candidate(whole[number])
+            best = min(best or found, found, key=by_peak)
+        return best
+
+    def explore(self) -> None:
+        """Evaluate all whole shapes."""
+        for shape in self._shapes:
+            if shape.whole:
+                self._candidate(shape)
 
     def _estimates(self, slack_bytes: int, beat_seconds: float) -> list[tuple[float, Shape]]:
         """Shapes whose saved bytes fit and whose bound is below `beat_seconds`, with their estimated step seconds."""

@@ -1,19 +1,21 @@
 """Recomputation problems as bare arrays (instances), and searches for their best plans.
 
 `torch.compile` uses two parts: `solve_exact` plans small graphs where the runtime fuses nothing (`lower="eager"`), and
-`write_plan` writes eviction plans. Annealing, the stage program, the interval program of an instance and the bound are
+`PlanWriter` writes eviction plans. Annealing, the stage program, the interval program of an instance and the bound are
 used by `autockpt bench plan --instance` and by tests only. May import the graph, problem and intervals sub-packages.
 """
 
 from autockpt.passes.instances.astar import TooLarge, solve_exact
 from autockpt.passes.instances.from_graph import instance_of
 from autockpt.passes.instances.instance import Instance, extra_seconds, peak_bytes
+from autockpt.passes.instances.plan_writer import PlanWriter
 from autockpt.passes.instances.search import InstanceSolution, solve_instance
-from autockpt.passes.instances.to_graph import graph_of, plan_of, recomputations_of, write_plan
+from autockpt.passes.instances.to_graph import graph_of, plan_of, recomputations_of
 
 __all__ = [
     "Instance",
     "InstanceSolution",
+    "PlanWriter",
     "TooLarge",
     "extra_seconds",
     "graph_of",
@@ -23,5 +25,4 @@ __all__ = [
     "recomputations_of",
     "solve_exact",
     "solve_instance",
-    "write_plan",
 ]

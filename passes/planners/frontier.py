@@ -60,7 +60,7 @@ class Frontier:
         self.space = SearchSpace(problem, effort, solve_seconds)
         if problem.host_bytes and self.simulator.link:
             generators = (*generators, partial(Offloads, from_intervals=IntervalProgram in generators))
-        self.generators = tuple(make(self.space) for make in generators)
+        self.generators = tuple(self.space.shared(make) for make in generators)
         self._found: dict[int, Candidate | None] = {}
         self._filled: dict[int, list[Candidate]] = {}
         """By budget: what the generators found, and all plans tried to fill that up."""

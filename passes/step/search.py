@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from autockpt.passes.forecast import Candidate
+from autockpt.passes.generators import Evictions, TwoLevel
 from autockpt.passes.graph import JointGraph, Role
 from autockpt.passes.planners import Frontier
 from autockpt.passes.problem import Problem, copied_bytes, gc_paused, verify
@@ -30,7 +31,8 @@ def plan_table(frontier: Frontier, others: Iterable[Candidate] = ()) -> PlanTabl
         for cut in space.hull.cuts:
             space.evaluator.saving(cut.saved, _CUT)
         _search_under_caps(frontier)
-        # `lowest` evaluates the descents to their ends and all two-level plans.
+        space.shared(Evictions).explore()
+        space.shared(TwoLevel).explore()
         found = dict.fromkeys([frontier.fastest, frontier.lowest, *space.evaluator.evaluated, *others])
         bound = [
             BoundPoint(_copies(space.problem) + cut.saved_bytes, space.step_seconds(cut.seconds))
