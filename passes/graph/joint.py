@@ -76,6 +76,12 @@ class JointGraph:
         return frozenset(self.by_name[name].storage for name in self.forward_outputs)
 
     @cached_property
+    def held_tangents(self) -> frozenset[str]:
+        """Storages of tangents that the caller may hold through the backward; all others are autograd's sums of them."""
+        tangents = (value for value in self.values if value.role is Role.TANGENT and not value.inputs)
+        return frozenset(value.storage for value in tangents if value.storage)
+
+    @cached_property
     def backward_reads(self) -> frozenset[str]:
         """Values not of the backward that backward operations read or the backward returns; views count as such."""
         reads = {name for value in self.values if value.role is Role.BACKWARD for name in value.inputs}

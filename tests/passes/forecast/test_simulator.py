@@ -83,6 +83,26 @@ def test_gradients_live_until_the_end() -> None:
     assert dict(live(problem(graph), plan))["b0"] == 4 * UNIT + 2
 
 
+def test_a_tangent_that_is_a_sum_is_freed_after_its_last_read_and_what_was_added_is_held() -> None:
+    graph = joint(
+        [
+            value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT),
+            value("g0", role=Role.TANGENT, kind=Kind.GRAPH_INPUT),
+            value("g1", role=Role.TANGENT, kind=Kind.GRAPH_INPUT),
+            value("t", "g0", "g1", role=Role.TANGENT, kind=Kind.GRAPH_INPUT),
+            value("f", "x"),
+            value("view", "f", kind=Kind.VIEW, storage="f"),
+            value("b1", "t", role=Role.BACKWARD),
+            value("b0", "b1", role=Role.BACKWARD),
+        ],
+        ["f", "view"],
+        ["b0"],
+    )
+    plan = schedule(graph, {"f"}, traced_order(graph))
+    # x, f, g0 and g1 all the time; t is read by b1 alone.
+    assert live(problem(graph), plan) == [("f", 2 * UNIT), ("b1", 6 * UNIT), ("b0", 6 * UNIT)]
+
+
 def test_pointwise_values_that_only_loops_read_are_never_allocated() -> None:
     graph = joint(
         [

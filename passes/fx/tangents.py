@@ -1,0 +1,88 @@
+"""Gradients of outputs that are views of one tensor, which the joint graph does not show.
+
+AOTAutograd gives such outputs one tangent, that of the tensor behind them: another output, or a base that it returns
+beside them. Autograd adds up what the caller passes for each output before the backward begins. So this tangent is a
+sum, which is freed after its last read; what was added is the caller's, who may hold it until the backward ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import fx
+from torch.utils import _pytree as pytree
+
+from autockpt.passes.fx.sizes import spec_of, tensor_bytes
+from autockpt.passes.fx.storages import tensors_of
+from autockpt.passes.graph import Kind, Role, Value
+
+_DETACH = torch.ops.aten.detach.default
+Owners = Mapping[str, str]
+"""Of each value: the storage of its bytes."""
+
+
+def with_added_gradients(
+    nodes: Sequence[fx.Node], outputs: Iterable[Any], values: tuple[Value, ...], nbytes: Mapping[str, Any]
+) -> tuple[tuple[Value, ...], Mapping[str, Any]]:
+    """All values and the bytes of all storages, with a tangent more for each gradient that is added to others.
+
+    `outputs` are the forward's, of the joint graph `nodes`. A tangent that is a sum names its terms as its inputs.
+    """
+    descriptions = pytree.tree_leaves(nodes[-1].meta.get("desc"))
+    described = [pair for pair in zip(outputs, descriptions, strict=False) if isinstance(pair[0], fx.Node)]
+    tangents = {node.meta["desc"].output: node.name for node in nodes if _is_described_tangent(node)}
+    summed = _summed(described, tangents, {value.name: value.storage for value in values})
+    added = {
+        f"{tangent}_term_{number}": (tangent, tensor)
+        for tangent, terms in summed.items()
+        for number, output in enumerate(terms)
+        for tensor in tensors_of(output)
+    }
+    gradients = [_gradient(name, tensor) for name, (_, tensor) in added.items()]
+    inputs = {tangent: tuple(name for name, (other, _) in added.items() if other == tangent) for tangent in summed}
+    changed = (replace(value, inputs=inputs[value.name]) if value.name in inputs else value for value in values)
+    return (*gradients, *changed), {**nbytes, **{name: tensor_bytes(tensor) for name, (_, tensor) in added.items()}}
+
+
+def _summed(
+    described: Sequence[tuple[fx.Node, Any]], tangents: Mapping[Any, str], owners: Owners
+) -> dict[str, list[fx.Node]]:
+    """For each tangent that is a sum, the outputs whose gradients are added: views, and what they are views of."""
+    own = {owners[node.name]: description for node, description in described if description in tangents}
+    summed: dict[str, list[fx.Node]] = {}
+    for node, description in described:
+        owner = owners[node.name]
+        if description not in tangents and owner in own and _is_differentiable(node, owners):
+            # The caller has no gradient of a base.
+            own_gradient = [] if hasattr(own[owner], "base_of") else _node_of(own[owner], described)
+            summed.setdefault(tangents[own[owner]], own_gradient).append(node)
+    return summed
+
+
+def _is_described_tangent(node: fx.Node) -> bool:
+    return node.op == "placeholder" and hasattr(node.meta.get("desc"), "output")
+
+
+def _node_of(description: Any, described: Iterable[tuple[fx.Node, Any]]) -> list[fx.Node]:
+    return [node for node, other in described if other == description]
+
+
+def _is_differentiable(output: fx.Node, owners: Owners) -> bool:
+    """Whether a gradient of this view may reach the tensor behind it."""
+    specs = [spec_of(tensor) for tensor in tensors_of(output)]
+    return all(spec.is_floating for spec in specs) and _DETACH not in _views(output, owners)
+
+
+def _views(node: fx.Node, owners: Owners) -> Iterator[Any]:
+    """The operators from a view back to the tensor behind it."""
+    while owners[node.name] != node.name and node.op == "call_function":
+        yield node.target
+        node = next(source for source in node.all_input_nodes if owners[source.name] == owners[node.name])
+
+
+def _gradient(name: str, tensor: torch.Tensor) -> Value:
+    device = tensor.device.type
+    return Value(name, "placeholder", Role.TANGENT, Kind.GRAPH_INPUT, storage=name, spec=spec_of(tensor), device=device)
