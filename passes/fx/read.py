@@ -21,7 +21,7 @@ from autockpt.passes.fx.sizes import spec_of
 from autockpt.passes.fx.source_lines import source_of
 from autockpt.passes.fx.storages import Storages, tensors_of
 from autockpt.passes.fx.subgraphs import node_work
-from autockpt.passes.fx.tangents import with_added_gradients
+from autockpt.passes.fx.tangents import with_callers_gradients
 from autockpt.passes.fx.vouched import traits_in, unvouched_in
 from autockpt.passes.graph import (
     JointGraph,
@@ -62,7 +62,7 @@ def read(
     outputs = pytree.arg_tree_leaves(*nodes[-1].args)
     with gc_paused():
         values, nbytes = _values(nodes[:-1], parameters, {node.name for node in mutated}, triton_kernels or {})
-        values, nbytes = with_added_gradients(nodes, outputs[:num_forward_outputs], values, nbytes)
+        values, nbytes = with_callers_gradients(nodes, outputs[:num_forward_outputs], values, nbytes)
     hints, bounds = _sizes(nodes, values, nbytes, max_unbacked)
     return JointGraph(
         values=values,

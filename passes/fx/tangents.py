@@ -1,8 +1,9 @@
-"""Gradients of outputs that are views of one tensor, which the joint graph does not show.
+"""Gradients that the caller holds beside the tangent that is made of them, which the joint graph does not show.
 
-AOTAutograd gives such outputs one tangent, that of the tensor behind them: another output, or a base that it returns
-beside them. Autograd adds up what the caller passes for each output before the backward begins. So this tangent is a
-sum, which is freed after its last read; what was added is the caller's, who may hold it until the backward ends.
+AOTAutograd gives outputs that are views of one tensor a single tangent, that of the tensor behind them: another output,
+or a base that it returns beside them. Autograd adds up what the caller passes for each output before the backward
+begins. And it copies the gradient of an output whose elements share memory (`unfold`) into a tangent of its strides.
+Such a tangent is freed after its last read; what it is made of is the caller's, who may hold it to the backward's end.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from autockpt.passes.fx.sizes import spec_of, tensor_bytes
+from autockpt.passes.fx.sizes import hint_of, spec_of, tensor_bytes
 from autockpt.passes.fx.storages import tensors_of
 from autockpt.passes.graph import Kind, Role, Value
 
@@ -24,50 +25,61 @@ Owners = Mapping[str, str]
 """Of each value: the storage of its bytes."""
 
 
-def with_added_gradients(
+def with_callers_gradients(
     nodes: Sequence[fx.Node], outputs: Iterable[Any], values: tuple[Value, ...], nbytes: Mapping[str, Any]
 ) -> tuple[tuple[Value, ...], Mapping[str, Any]]:
-    """All values and the bytes of all storages, with a tangent more for each gradient that is added to others.
+    """All values and the bytes of all storages, with a tangent more for each gradient that another one is made of.
 
-    `outputs` are the forward's, of the joint graph `nodes`. A tangent that is a sum names its terms as its inputs.
+    `outputs` are the forward's, of the joint graph `nodes`. A tangent that is made of others names them as its inputs.
     """
     descriptions = pytree.tree_leaves(nodes[-1].meta.get("desc"))
     described = [pair for pair in zip(outputs, descriptions, strict=False) if isinstance(pair[0], fx.Node)]
-    tangents = {node.meta["desc"].output: node.name for node in nodes if _is_described_tangent(node)}
-    summed = _summed(described, tangents, {value.name: value.storage for value in values})
+    tangents = {node.meta["desc"].output: node for node in nodes if _is_described_tangent(node)}
+    terms = _terms(described, tangents, {value.name: value.storage for value in values})
     added = {
         f"{tangent}_term_{number}": (tangent, tensor)
-        for tangent, terms in summed.items()
-        for number, output in enumerate(terms)
+        for tangent, several in terms.items()
+        for number, output in enumerate(several)
         for tensor in tensors_of(output)
     }
     gradients = [_gradient(name, tensor) for name, (_, tensor) in added.items()]
-    inputs = {tangent: tuple(name for name, (other, _) in added.items() if other == tangent) for tangent in summed}
+    inputs = {tangent: tuple(name for name, (other, _) in added.items() if other == tangent) for tangent in terms}
     changed = (replace(value, inputs=inputs[value.name]) if value.name in inputs else value for value in values)
     return (*gradients, *changed), {**nbytes, **{name: tensor_bytes(tensor) for name, (_, tensor) in added.items()}}
 
 
-def _summed(
-    described: Sequence[tuple[fx.Node, Any]], tangents: Mapping[Any, str], owners: Owners
+def _terms(
+    described: Sequence[tuple[fx.Node, Any]], tangents: Mapping[Any, fx.Node], owners: Owners
 ) -> dict[str, list[fx.Node]]:
-    """For each tangent that is a sum, the outputs whose gradients are added: views, and what they are views of."""
+    """The outputs whose gradients a tangent is made of, for each tangent that is not itself the caller's."""
     own = {owners[node.name]: description for node, description in described if description in tangents}
-    summed: dict[str, list[fx.Node]] = {}
+    views: dict[Any, list[fx.Node]] = {}
     for node, description in described:
         owner = owners[node.name]
         if description not in tangents and owner in own and _is_differentiable(node, owners):
-            # The caller has no gradient of a base.
-            own_gradient = [] if hasattr(own[owner], "base_of") else _node_of(own[owner], described)
-            summed.setdefault(tangents[own[owner]], own_gradient).append(node)
-    return summed
+            views.setdefault(own[owner], []).append(node)
+    return {
+        tangent.name: [*_user_output(description, described), *views.get(description, [])]
+        for description, tangent in tangents.items()
+        if description in views or _shares_elements(tangent)
+    }
 
 
 def _is_described_tangent(node: fx.Node) -> bool:
     return node.op == "placeholder" and hasattr(node.meta.get("desc"), "output")
 
 
-def _node_of(description: Any, described: Iterable[tuple[fx.Node, Any]]) -> list[fx.Node]:
-    return [node for node, other in described if other == description]
+def _user_output(description: Any, described: Iterable[tuple[fx.Node, Any]]) -> list[fx.Node]:
+    """The output that is described so; none for a base, of which the caller has no gradient."""
+    return [] if hasattr(description, "base_of") else [node for node, other in described if other == description]
+
+
+def _shares_elements(tangent: fx.Node) -> bool:
+    """Whether it has fewer bytes than elements to store."""
+    return any(
+        hint_of(tensor.untyped_storage().nbytes()) < spec_of(tensor, at_hints=True).nbytes
+        for tensor in tensors_of(tangent)
+    )
 
 
 def _is_differentiable(output: fx.Node, owners: Owners) -> bool:

@@ -77,7 +77,7 @@ class JointGraph:
 
     @cached_property
     def held_tangents(self) -> frozenset[str]:
-        """Storages of tangents that the caller may hold through the backward; the others are sums of them."""
+        """Storages of tangents that the caller may hold through the backward; the others are made of them."""
         tangents = (value for value in self.values if value.role is Role.TANGENT and not value.inputs)
         return frozenset(value.storage for value in tangents if value.storage)
 

@@ -83,7 +83,7 @@ def test_gradients_live_until_the_end() -> None:
     assert dict(live(problem(graph), plan))["b0"] == 4 * UNIT + 2
 
 
-def test_a_tangent_that_is_a_sum_is_freed_after_its_last_read_and_what_was_added_is_held() -> None:
+def test_a_tangent_made_of_others_is_freed_after_its_last_read_and_these_are_held() -> None:
     graph = joint(
         [
             value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT),

@@ -1,4 +1,4 @@
-"""Gradients of outputs that are views of one tensor are added up before the backward begins."""
+"""What the caller holds where outputs are views of one tensor, or share elements: all that a tangent is made of."""
 
 from __future__ import annotations
 
@@ -52,6 +52,11 @@ def detached(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return product, product.detach(), product.detach().view(-1)
 
 
+def overlapping(x: Tensor) -> tuple[Tensor]:
+    """Windows of 4 at every second column: 15 of them."""
+    return ((x @ x).unfold(-1, 4, 2),)
+
+
 def test_the_tangent_of_an_output_with_a_view_is_the_sum_of_two_gradients() -> None:
     assert terms(graph_of(output_and_view)) == {"tangents_1": [BYTES, BYTES]}
 
@@ -66,6 +71,12 @@ def test_pieces_of_one_tensor_have_tangents_of_their_own() -> None:
 
 def test_no_gradient_reaches_what_a_detached_view_is_a_view_of() -> None:
     assert terms(graph_of(detached)) == {"tangents_1": []}
+
+
+def test_the_tangent_of_an_output_that_shares_elements_is_a_copy_of_a_larger_gradient() -> None:
+    graph = graph_of(overlapping)
+    assert terms(graph) == {"tangents_1": [4 * WIDTH * 15 * 4]}
+    assert graph.bytes["tangents_1"] < 4 * WIDTH * 15 * 4
 
 
 def test_bytes_of_an_added_gradient_are_known_at_other_sizes() -> None:
@@ -83,7 +94,7 @@ def test_bytes_of_an_added_gradient_are_known_at_other_sizes() -> None:
     }
 
 
-@pytest.mark.parametrize("function", [output_and_view, views_of_an_intermediate, pieces, detached])
+@pytest.mark.parametrize("function", [output_and_view, views_of_an_intermediate, pieces, detached, overlapping])
 def test_a_caller_who_holds_every_gradient_stays_within_the_forecast(function: Any) -> None:
     def deep(x: Tensor) -> tuple[Tensor, ...]:
         return tuple(function(((x @ x).sin() @ x).sin()))
