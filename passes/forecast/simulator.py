@@ -188,7 +188,9 @@ class Simulator:
         outputs = [self.facts.position[name] for name in self.problem.graph.backward_outputs]
         fused = fuse_pass(self.facts, sequence, initial, outputs, self._fuse)
         # Inductor writes over saved values, never over a tangent.
-        replayed = replay(fused, self.graph_inputs, self._held, not_overwritten=self._tangents)
+        # Of Inductor's code the graph does not say in which order in memory it returns gradients.
+        copied = 0 if self._fuse else self.problem.graph.copied_gradient_bytes
+        replayed = replay(fused, self.graph_inputs, self._held, not_overwritten=self._tangents, copied_after=copied)
         unsaved_outputs = sum(self.facts.values[storage].nbytes for storage in self._outputs - saved)
         return ReplayedPass(True, fused, replayed, self.problem.static_bytes + unsaved_outputs, self.problem.margin)
 
@@ -227,10 +229,12 @@ class Simulator:
             if kernel.launch == launch
         ]
         buffers = during.replayed.live_bytes[launch]
+        copied = during.replayed.copied_bytes if launch == len(during.replayed.live_bytes) - 1 else 0
         found = [
             Live("forward outputs", outputs, Content.OUTPUT),
             Live("copies and scalars", self.problem.extra_static_bytes, Content.WORKSPACE),
             *workspaces,
+            Live("copy of a gradient", copied, Content.WORKSPACE),
             Live("margin", during.with_margin(buffers) - buffers, Content.MARGIN),
         ]
         return [live for live in found if live.nbytes]

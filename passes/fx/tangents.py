@@ -1,9 +1,11 @@
-"""Gradients that the caller holds beside the tangent that is made of them, which the joint graph does not show.
+"""Gradients that the joint graph does not show: what the caller holds, and what autograd copies.
 
 AOTAutograd gives outputs that are views of one tensor a single tangent, that of the tensor behind them: another output,
 or a base that it returns beside them. Autograd adds up what the caller passes for each output before the backward
 begins. And it copies the gradient of an output whose elements share memory (`unfold`) into a tangent of its strides.
 Such a tangent is freed after its last read; what it is made of is the caller's, who may hold it to the backward's end.
+
+After the backward, autograd copies each gradient whose strides are not those of its parameter.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from torch.utils import _pytree as pytree
 
 from autockpt.passes.fx.sizes import hint_of, spec_of, tensor_bytes
 from autockpt.passes.fx.storages import tensors_of
-from autockpt.passes.graph import Kind, Role, Value
+from autockpt.passes.graph import Kind, Role, Trait, Value
 
 _DETACH = torch.ops.aten.detach.default
 Owners = Mapping[str, str]
@@ -46,6 +48,31 @@ def with_callers_gradients(
     inputs = {tangent: tuple(name for name, (other, _) in added.items() if other == tangent) for tangent in terms}
     changed = (replace(value, inputs=inputs[value.name]) if value.name in inputs else value for value in values)
     return (*gradients, *changed), {**nbytes, **{name: tensor_bytes(tensor) for name, (_, tensor) in added.items()}}
+
+
+def in_other_layout(primals: Sequence[fx.Node], gradients: Sequence[Any]) -> frozenset[str]:
+    """Gradients with other strides than what they are the gradients of, for each primal in order."""
+    pairs = zip(primals, gradients, strict=False)
+    found = (gradient.name for primal, gradient in pairs if isinstance(gradient, fx.Node) and _moves(primal, gradient))
+    return frozenset(found)
+
+
+def with_layouts(values: Iterable[Value], other: frozenset[str]) -> tuple[Value, ...]:
+    """The values, with a trait for gradients in another layout."""
+    return tuple(
+        replace(value, traits=value.traits | {Trait.OTHER_LAYOUT}) if value.name in other else value for value in values
+    )
+
+
+def _moves(primal: fx.Node, gradient: fx.Node) -> bool:
+    """Whether elements of the gradient are in another order than those of the primal; a dimension of one has none."""
+    pairs = zip(tensors_of(primal), tensors_of(gradient), strict=False)
+    return any(_strides(tensor) != _strides(other) for tensor, other in pairs)
+
+
+def _strides(tensor: torch.Tensor) -> list[Any]:
+    """At the sizes that were traced: comparing symbols would add guards."""
+    return [hint_of(stride) for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if hint_of(size) != 1]
 
 
 def _terms(

@@ -112,3 +112,32 @@ def test_a_caller_who_holds_every_gradient_stays_within_the_forecast(function: A
     (decision,) = decisions()[-1:]
     allowance = decision.decision.problem.extra_static_bytes - 2048
     assert measure_peak(step, torch.device("cpu")) + BYTES <= decision.peak_bytes - allowance
+
+
+def test_a_gradient_with_other_strides_than_its_parameter_is_copied() -> None:
+    def transposed_product(x: Tensor) -> Tensor:
+        return x.permute(1, 0).contiguous().cos()
+
+    assert graph_of(transposed_product).copied_gradient_bytes == BYTES
+    assert graph_of(torch.cos).copied_gradient_bytes == 0
+
+
+def first_of_transposed(x: Tensor) -> Tensor:
+    return x.t().contiguous().view(-1)[:4].sum()
+
+
+def test_a_step_that_ends_with_the_copy_of_a_gradient_stays_within_the_forecast() -> None:
+    reset_dynamo()
+    options = {"lower": "eager", "memory_budget": 1.0, "scope": "graph"}
+    x = square()
+    forward = torch.compile(first_of_transposed, backend="autockpt", options=options)
+
+    def step() -> None:
+        forward(x).backward()
+        x.grad = None
+
+    step()
+    (decision,) = decisions()[-1:]
+    allowance = decision.decision.problem.extra_static_bytes - 2048
+    assert measure_peak(step, torch.device("cpu")) + BYTES <= decision.peak_bytes - allowance
+    assert sum(live.nbytes for live in decision.forecast.at_peak) == decision.peak_bytes
