@@ -35,8 +35,8 @@ def joint_of(
 
 def _copy(graph: fx.Graph) -> fx.Graph:
     copied = fx.Graph()
-    output = copied.graph_copy(graph, {})
-    copied.output(output)
+    output = copied.output(copied.graph_copy(graph, {}))
+    output.meta = dict(next(iter(graph.find_nodes(op="output"))).meta)
     return copied
 
 

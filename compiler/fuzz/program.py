@@ -76,20 +76,21 @@ class Program:
                 left.append(statement)
         return replace(self, statements=tuple(left)).without_outputs(gone)
 
-    def with_input(self, target: str) -> Program:
-        """The program with the value `target` as an input instead of the statement that computes it."""
+    def with_input(self, target: str) -> Program | None:
+        """The program with the value `target` as an input instead of the statement that computes it; None if no
+        gradient is left. It is no output of its own then: Dynamo returns such an input without a graph knowing it."""
         name = f"x{max(int(known[1:]) for known in self.made) + 1}"
-        made = {**self.made, name: self.made[target]}
-        in_loss, returned, unused = (
-            tuple(name if one == target else one for one in names)
-            for names in (self.in_loss, self.returned, self.unused)
-        )
         statements = [
             replace(statement, code=re.sub(rf"\b{target}\b", name, statement.code)) for statement in self.statements
         ]
-        inputs = {**self.inputs, name: self.made[target]}
-        changed = replace(self, inputs=inputs, statements=tuple(statements), made=made)
-        return replace(changed, in_loss=in_loss, returned=returned, unused=unused)
+        changed = replace(
+            self,
+            inputs={**self.inputs, name: self.made[target]},
+            statements=tuple(statements),
+            made={**self.made, name: self.made[target]},
+            in_loss=tuple(name if one == target else one for one in self.in_loss),
+        )
+        return changed.without_outputs({target})
 
     def without_dead(self) -> Program:
         """The program without statements whose results nobody reads; those that write in place stay."""

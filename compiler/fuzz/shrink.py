@@ -48,7 +48,8 @@ def _changes(program: Program) -> Iterator[Program | None]:
     for statement in statements:
         yield program.without([statement])
         for target in statement.targets:
-            yield program.with_input(target).without_dead()
+            shorter = program.with_input(target)
+            yield shorter.without_dead() if shorter else None
 
 
 def _size(program: Program) -> tuple[int, int, int]:

@@ -29,7 +29,12 @@ if TYPE_CHECKING:
     from autockpt.inductor.runtime.autograd_node import backward_keeps_graph, find_call_node, observe_backward
     from autockpt.inductor.runtime.captured import CapturedGraph, NotCompiledAgain
     from autockpt.inductor.runtime.real_arguments import NotRunnable, RunnableCall
-    from autockpt.inductor.scheduler import InnerCompile, plain_inductor, precision_patches
+    from autockpt.inductor.scheduler import (
+        InnerCompile,
+        plain_inductor,
+        plain_inductor_in_order,
+        precision_patches,
+    )
     from autockpt.inductor.torch_api import (
         AutockptError,
         CacheCounts,
@@ -107,6 +112,7 @@ __all__ = [
     "observe_backward",
     "pipeline_stages",
     "plain_inductor",
+    "plain_inductor_in_order",
     "plain_tensors",
     "precision_patches",
     "recompile_limit",
@@ -139,7 +145,7 @@ _NAMES = {
     "runtime.real_arguments": "NotRunnable RunnableCall",
     "runtime.autograd_node": "backward_keeps_graph find_call_node observe_backward",
     "runtime.captured": "CapturedGraph NotCompiledAgain",
-    "scheduler": "InnerCompile plain_inductor precision_patches",
+    "scheduler": "InnerCompile plain_inductor plain_inductor_in_order precision_patches",
     "torch_api": (
         "AutockptError CacheCounts cache_counts caches_autograd collectives_in current_compilation inductor_modes "
         "inductor_options job_store joined_groups mark_dynamic recompile_limit reset_dynamo torch_budget "

@@ -164,3 +164,11 @@ def precision_patches(gm: fx.GraphModule) -> dict[str, Any]:
 def plain_inductor(gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
     """A Dynamo backend: Inductor without a plan, but with the rounding of `precision_patches`, which plans have too."""
     return compile_fx(gm, list(inputs), config_patches=precision_patches(gm))
+
+
+def plain_inductor_in_order(gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
+    """The same with kernels in the order of the graph, where its schedule is free to move them for a lower peak.
+
+    Operators that draw from torch's generator have no edges between them, so that the order decides who draws first.
+    """
+    return compile_fx(gm, list(inputs), config_patches={**precision_patches(gm), "reorder_for_peak_memory": False})

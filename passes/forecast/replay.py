@@ -24,6 +24,8 @@ class Replayed:
     """Buffers written in place, each over another one that is freed there."""
     begins: Mapping[int, int] = field(default_factory=dict)
     """The launch at which an initial buffer is allocated, where it does not exist before: it is reloaded."""
+    copied_bytes: int = 0
+    """In the last of `live_bytes`: how much more is live after that launch, while autograd copies a gradient."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +53,17 @@ class ReplayedPass:
         return nbytes + int(nbytes * self.margin)
 
 
-def replay(fused: FusedPass, uncounted: Set[int], held: Set[int], not_overwritten: Set[int] = frozenset()) -> Replayed:
-    """`uncounted` storages are not in `live_bytes`. They and `held` ones outlive the pass and are never overwritten."""
+def replay(
+    fused: FusedPass,
+    uncounted: Set[int],
+    held: Set[int],
+    not_overwritten: Set[int] = frozenset(),
+    copied_after: int = 0,
+) -> Replayed:
+    """`uncounted` storages are not in `live_bytes`. They and `held` ones outlive the pass and are never overwritten.
+
+    `copied_after`: bytes that are allocated for a moment when the pass is over.
+    """
     kernels, buffers = fused.kernels, fused.buffers
     last_kernel = _last_kernels(fused, held | uncounted)
     last_read = {number: kernels[position].launch for number, position in last_kernel.items()}
@@ -83,8 +94,12 @@ def replay(fused: FusedPass, uncounted: Set[int], held: Set[int], not_overwritte
         freed_by_launch += sum(buffers[number].nbytes for number in freed if number not in overwritten)
         workspace = max(workspace, kernel.workspace_bytes)
         live_bytes[-1] = allocated + workspace
+    copied = 0
+    if live_bytes and copied_after:
+        copied = max(allocated - freed_by_launch + copied_after - live_bytes[-1], 0)
+        live_bytes[-1] += copied
     written = {number: kernel.launch for kernel in kernels for number in kernel.writes}
-    return Replayed(live_bytes, written, last_read, overwrites)
+    return Replayed(live_bytes, written, last_read, overwrites, copied_bytes=copied)
 
 
 def _last_kernels(fused: FusedPass, outliving: Set[int]) -> dict[int, int]:

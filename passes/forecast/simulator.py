@@ -33,6 +33,8 @@ class Simulator:
         self._fuse = problem.lowering is Lowering.INDUCTOR
         self._tangents = self._storages(v.name for v in graph.values if v.role is Role.TANGENT)
         self._outputs = self._storages(graph.forward_outputs) - self.graph_inputs
+        # The caller holds outputs and tangents during the backward.
+        self._held = self._outputs | self._storages(graph.held_tangents)
         self._required = [number for number, value in enumerate(graph.values) if self._runs_forward(value.name)]
         self._forwards: dict[frozenset[str], ReplayedPass] = {}
         """Plans that save the same values have the same forward."""
@@ -142,8 +144,8 @@ class Simulator:
     def hosting(self, plan: Plan, names: Iterable[str]) -> tuple[ReplayedPass, ReplayedPass]:
         """The passes of a plan without copies, in which nothing is written over these values, as over no copy."""
         forward, backward = self.passes(plan)
-        held = self._outputs | self._tangents
-        replayed = replay(backward.fused, uncounted=self.graph_inputs, held=held, not_overwritten=self._storages(names))
+        not_overwritten = self._tangents | self._storages(names)
+        replayed = replay(backward.fused, self.graph_inputs, self._held, not_overwritten)
         return forward, replace(backward, replayed=replayed)
 
     def forward_sequence(self, plan: Plan) -> list[int]:
@@ -185,8 +187,10 @@ class Simulator:
         sequence = [self.facts.position[name] for name in plan.backward]
         outputs = [self.facts.position[name] for name in self.problem.graph.backward_outputs]
         fused = fuse_pass(self.facts, sequence, initial, outputs, self._fuse)
-        # The caller holds outputs and tangents during the backward.
-        replayed = replay(fused, uncounted=self.graph_inputs, held=self._outputs | self._tangents)
+        # Inductor writes over saved values, never over a tangent.
+        # Of Inductor's code the graph does not say in which order in memory it returns gradients.
+        copied = 0 if self._fuse else self.problem.graph.copied_gradient_bytes
+        replayed = replay(fused, self.graph_inputs, self._held, not_overwritten=self._tangents, copied_after=copied)
         unsaved_outputs = sum(self.facts.values[storage].nbytes for storage in self._outputs - saved)
         return ReplayedPass(True, fused, replayed, self.problem.static_bytes + unsaved_outputs, self.problem.margin)
 
@@ -225,10 +229,12 @@ class Simulator:
             if kernel.launch == launch
         ]
         buffers = during.replayed.live_bytes[launch]
+        copied = during.replayed.copied_bytes if launch == len(during.replayed.live_bytes) - 1 else 0
         found = [
             Live("forward outputs", outputs, Content.OUTPUT),
             Live("copies and scalars", self.problem.extra_static_bytes, Content.WORKSPACE),
             *workspaces,
+            Live("copy of a gradient", copied, Content.WORKSPACE),
             Live("margin", during.with_margin(buffers) - buffers, Content.MARGIN),
         ]
         return [live for live in found if live.nbytes]

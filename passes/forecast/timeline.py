@@ -108,7 +108,7 @@ def _buffers(simulator: Simulator, plan: Plan, during: ReplayedPass, offset: int
 
 
 def _workspaces(simulator: Simulator, during: ReplayedPass, offset: int) -> Iterator[Allocation]:
-    """The largest of each launch: its kernels run one after another."""
+    """The largest of each launch: its kernels run one after another. After the last: autograd's copy of a gradient."""
     largest: dict[int, Kernel] = {}
     for kernel in during.fused.kernels:
         known = largest[kernel.launch].workspace_bytes if kernel.launch in largest else 0
@@ -117,6 +117,9 @@ def _workspaces(simulator: Simulator, during: ReplayedPass, offset: int) -> Iter
     for launch, kernel in largest.items():
         name = simulator.facts.values[kernel.operation].name
         yield Allocation(name, kernel.workspace_bytes, Content.WORKSPACE, launch + offset, launch + offset)
+    if copied := during.replayed.copied_bytes:
+        last = offset + len(during.replayed.live_bytes) - 1
+        yield Allocation("copy of a gradient", copied, Content.WORKSPACE, last, last)
 
 
 def _joined(

@@ -21,6 +21,7 @@ from autockpt.passes.fx.sizes import spec_of
 from autockpt.passes.fx.source_lines import source_of
 from autockpt.passes.fx.storages import Storages, tensors_of
 from autockpt.passes.fx.subgraphs import node_work
+from autockpt.passes.fx.tangents import in_other_layout, with_callers_gradients, with_layouts
 from autockpt.passes.fx.vouched import traits_in, unvouched_in
 from autockpt.passes.graph import (
     JointGraph,
@@ -61,6 +62,8 @@ def read(
     outputs = pytree.arg_tree_leaves(*nodes[-1].args)
     with gc_paused():
         values, nbytes = _values(nodes[:-1], parameters, {node.name for node in mutated}, triton_kernels or {})
+        values, nbytes = with_callers_gradients(nodes, outputs[:num_forward_outputs], values, nbytes)
+        values = with_layouts(values, in_other_layout(primals, outputs[num_forward_outputs:]))
     hints, bounds = _sizes(nodes, values, nbytes, max_unbacked)
     return JointGraph(
         values=values,

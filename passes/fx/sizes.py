@@ -47,8 +47,16 @@ def storage_bytes(tensor: torch.Tensor) -> Any:
 
     Not on the CPU alone: small tensors of a GPU, such as the random state of attention, are traced on the meta device.
     """
-    nbytes = size_of(tensor.untyped_storage().nbytes())
-    if tensor.device.type == "cpu":
+    return _allocated(size_of(tensor.untyped_storage().nbytes()), tensor.device)
+
+
+def tensor_bytes(tensor: torch.Tensor) -> Any:
+    """Bytes that a tensor of this shape takes on its device, with a storage of its own."""
+    return _allocated(spec_of(tensor).nbytes, tensor.device)
+
+
+def _allocated(nbytes: Any, device: torch.device) -> Any:
+    if device.type == "cpu":
         return nbytes
     return allocated_bytes(nbytes) if isinstance(nbytes, int) else AllocatedBytes(nbytes)
 

@@ -76,6 +76,19 @@ class JointGraph:
         return frozenset(self.by_name[name].storage for name in self.forward_outputs)
 
     @cached_property
+    def held_tangents(self) -> frozenset[str]:
+        """Storages of tangents that the caller may hold through the backward; the others are made of them."""
+        tangents = (value for value in self.values if value.role is Role.TANGENT and not value.inputs)
+        return frozenset(value.storage for value in tangents if value.storage)
+
+    @cached_property
+    def copied_gradient_bytes(self) -> int:
+        """The most that autograd allocates after the backward, to copy a gradient into the layout of its parameter."""
+        gradients = (self.by_name[name] for name in self.backward_outputs)
+        copied = [g.spec.nbytes for g in gradients if g.spec and Trait.OTHER_LAYOUT in g.traits]
+        return max(copied, default=0)
+
+    @cached_property
     def backward_reads(self) -> frozenset[str]:
         """Values not of the backward that backward operations read or the backward returns; views count as such."""
         reads = {name for value in self.values if value.role is Role.BACKWARD for name in value.inputs}

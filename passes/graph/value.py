@@ -62,6 +62,7 @@ class Trait(Enum):
     MUST_SAVE = "must save"
     MUST_RECOMPUTE = "must recompute"
     OFFLOAD = "waits on the host between the passes"
+    OTHER_LAYOUT = "a gradient in another order in memory than what it is the gradient of"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,7 @@ from autockpt.passes.problem.plan import Problem
 def boundary_bytes(problem: Problem) -> int:
     """Live at the boundary between forward and backward in every plan, saved activations not included."""
     graph = problem.graph
-    tangents = {value.storage for value in graph.values if value.role is Role.TANGENT}
-    storages = (graph.output_storages | tangents) - {""}
+    storages = (graph.output_storages | graph.held_tangents) - {""}
     created = {name for name in storages if graph.by_name[name].role not in (Role.PARAMETER, Role.INPUT)}
     return problem.static_bytes + sum(graph.bytes.get(name, 0) for name in created)
 

@@ -59,10 +59,21 @@ def test_a_program_without_a_statement_is_without_all_that_reads_it() -> None:
 def test_a_value_that_becomes_an_input_no_longer_needs_what_computed_it() -> None:
     program = generate(0)
     target = program.statements[len(program.statements) // 2].targets[0]
-    smaller = program.with_input(target).without_dead()
+    shorter = program.with_input(target)
+    assert shorter is not None
+    smaller = shorter.without_dead()
     assert len(smaller.statements) < len(program.statements)
     assert all(target not in statement.reads for statement in smaller.statements)
     build(smaller).results(build(smaller).model)
+
+
+def test_an_output_that_becomes_an_input_is_no_output_any_more() -> None:
+    # Seed 27 returns a value that nothing else reads: as an input it would be none of the compiled graph.
+    program = generate(27)
+    shorter = program.with_input(program.returned[-1])
+    assert shorter is not None
+    assert shorter.returned == program.returned[:-1]
+    assert set(shorter.live_inputs) <= {name for statement in shorter.statements for name in statement.reads}
 
 
 def test_a_failure_shrinks_to_the_statement_that_causes_it() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from autockpt.passes.forecast.result import Content
 from autockpt.passes.graph.order import traced_order
-from autockpt.passes.graph.value import Kind, Role
+from autockpt.passes.graph.value import Kind, Role, Trait
 from autockpt.passes.problem.plan import Lowering, Plan, Problem
 
 
@@ -81,6 +81,45 @@ def test_gradients_live_until_the_end() -> None:
     graph = joint(graph.values, graph.forward_outputs, ["b1", "b0"])
     plan = schedule(graph, {"f0", "f1"}, traced_order(graph))
     assert dict(live(problem(graph), plan))["b0"] == 4 * UNIT + 2
+
+
+def test_a_tangent_made_of_others_is_freed_after_its_last_read_and_these_are_held() -> None:
+    graph = joint(
+        [
+            value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT),
+            value("g0", role=Role.TANGENT, kind=Kind.GRAPH_INPUT),
+            value("g1", role=Role.TANGENT, kind=Kind.GRAPH_INPUT),
+            value("t", "g0", "g1", role=Role.TANGENT, kind=Kind.GRAPH_INPUT),
+            value("f", "x"),
+            value("view", "f", kind=Kind.VIEW, storage="f"),
+            value("b1", "t", role=Role.BACKWARD),
+            value("b0", "b1", role=Role.BACKWARD),
+        ],
+        ["f", "view"],
+        ["b0"],
+    )
+    plan = schedule(graph, {"f"}, traced_order(graph))
+    # x, f, g0 and g1 all the time; t is read by b1 alone.
+    assert live(problem(graph), plan) == [("f", 2 * UNIT), ("b1", 6 * UNIT), ("b0", 6 * UNIT)]
+
+
+def test_a_gradient_in_another_layout_is_copied_when_the_backward_is_over() -> None:
+    graph = joint(
+        [
+            value("x", role=Role.INPUT, kind=Kind.GRAPH_INPUT),
+            value("f", "x"),
+            value("loss", "f", nbytes=1),
+            value("t", role=Role.TANGENT, kind=Kind.GRAPH_INPUT, nbytes=1),
+            value("g", "t", "f", role=Role.BACKWARD, traits=[Trait.OTHER_LAYOUT]),
+            value("small", "t", role=Role.BACKWARD, nbytes=1),
+        ],
+        ["loss"],
+        ["g", "small"],
+    )
+    plan = schedule(graph, {"f"}, traced_order(graph))
+    # f is freed before `small` runs. Then there are x, g and its copy, and three single bytes.
+    assert live(problem(graph), plan)[-2:] == [("g", 3 * UNIT + 2), ("small", 3 * UNIT + 3)]
+    assert sum(item.nbytes for item in forecast(problem(graph), plan).at_peak) == 3 * UNIT + 3
 
 
 def test_pointwise_values_that_only_loops_read_are_never_allocated() -> None:
