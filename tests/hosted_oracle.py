@@ -9,7 +9,7 @@ only in what is saved and what is on the host, so it is enough to pair the best 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 from math import inf
@@ -52,12 +52,13 @@ class HostedOracle:
     backwards: dict[tuple[frozenset[str], frozenset[str]], Costs]
 
     @staticmethod
-    def of(posed: Problem) -> HostedOracle:
+    def of(posed: Problem, plans: Iterable[Plan] | None = None) -> HostedOracle:
+        """Of these plans without copies, or of every one."""
         simulator = Simulator(posed)
         assert simulator.link is not None
         forwards: dict[tuple[frozenset[str], frozenset[str]], Costs] = {}
         backwards: dict[tuple[frozenset[str], frozenset[str]], Costs] = {}
-        for plan in every_backward(posed):
+        for plan in every_backward(posed) if plans is None else plans:
             for on_host in _sets(posed, plan):
                 key = plan.saved, on_host
                 if key not in forwards:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
+from itertools import combinations
 
+import pytest
+from graphs import UNIT, chain
+from graphs import problem as chain_problem
 from hosted_oracle import HostedOracle, random_hosted_problem
 
+from autockpt.cost_models import load_profile
 from autockpt.passes.generators import Exact
 from autockpt.passes.planners.frontier import PLANNERS, Frontier
-from autockpt.passes.problem import Problem, verify
+from autockpt.passes.problem import Problem, plans_saving, verify
 
 WITHOUT_EXACT = tuple(generator for generator in PLANNERS["auto"] if generator is not Exact)
 SHARES = (0.0, 0.3, 0.7)
@@ -76,3 +82,55 @@ def test_without_the_exact_search_it_is_within_three_percent_on_average(seeds: r
             ratios.append(found.seconds / best)
     assert sum(ratios) / len(ratios) <= 1.03
     assert missed <= 0.1 * len(ratios)
+
+
+def test_the_bound_for_every_plan_is_never_above_brute_force_with_a_link(seeds: range) -> None:
+    for posed, oracle, budgets in posed_budgets(seeds):
+        space = Frontier(posed).space
+        for budget_bytes in budgets:
+            bound, best = space.hosted_bound_seconds(budget_bytes), oracle.least_seconds(budget_bytes)
+            assert bound <= best + 1e-6
+            assert bound <= space.bound_seconds(budget_bytes)
+
+
+@pytest.mark.parametrize("slowness", [1, 4, 16, 64])
+def test_the_bound_for_every_plan_rises_as_the_link_gets_slower(slowness: int) -> None:
+    """A chain of six with two saved: the other four recomputed, copied, or some of each."""
+    device = replace(
+        load_profile("cpu"),
+        launch_seconds=0.0,
+        fresh_above_bytes=0,
+        device_to_host_bytes_per_second=8.0 * UNIT / slowness,
+        host_to_device_bytes_per_second=8.0 * UNIT / slowness,
+        copy_latency_seconds=0.0,
+    )
+    posed = replace(chain_problem(chain(6)), device=device, host_bytes=2**40)
+    frontier = Frontier(posed)
+    budget_bytes = frontier.space.static_bytes + 2 * UNIT
+    bound, best = frontier.space.hosted_bound_seconds(budget_bytes), frontier.within(budget_bytes + UNIT)
+    assert best is not None
+    overhead = bound - frontier.fastest.seconds
+    assert frontier.space.bound_seconds(budget_bytes) - frontier.fastest.seconds == pytest.approx(4.0)
+    # Of B units on the host at r units a second, the seven seconds of the forward and the six of the backward cover
+    # 7 r and 6 r: max(4 - B, B / r - 6) + max(0, B / r - 7) is least at B = 10 / 3 for r = 1 / 2, at 7 / 8 for 1 / 8.
+    assert overhead == pytest.approx({1: 0.0, 4: 0.0, 16: 2 / 3, 64: 3.125}[slowness], abs=1e-3)
+    assert frontier.space.hosted_bound_seconds(budget_bytes + UNIT) <= best.seconds + 1e-9
+
+
+def test_the_bound_of_the_class_is_never_above_its_best_plan_with_a_link(seeds: range) -> None:
+    """Against every saved set with recomputation just in time, and of each every set of copies at every moment."""
+    tight = compared = 0
+    for seed in seeds:
+        posed = random_hosted_problem(seed)
+        names = [value.name for value in posed.graph.values if value.name.startswith("f")]
+        sets = (chosen for size in range(len(names) + 1) for chosen in combinations(names, size))
+        oracle = HostedOracle.of(posed, {plan: None for chosen in sets for plan in plans_saving(posed, chosen)})
+        space = Frontier(posed).space
+        low, high = oracle.min_peak_bytes, oracle.fastest_bytes
+        for share in SHARES:
+            budget_bytes = low + int((high - low) * share)
+            bound, best = space.hosted_class_bound_seconds(budget_bytes), oracle.least_seconds(budget_bytes)
+            assert bound <= best + 1e-6
+            tight += bound > space.hosted_bound_seconds(budget_bytes) + 1e-6
+            compared += 1
+    assert tight >= compared // 10
