@@ -8,11 +8,13 @@ else.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from autockpt.passes.forecast import Evaluator, HostLink
+from autockpt.passes.graph import Floats
 from autockpt.passes.intervals.copies import CopyTimes, PassSpans, copy_times, pass_spans
 from autockpt.passes.intervals.graph import IntervalGraph
 from autockpt.passes.intervals.hosted_program import HostedShares, solve_hosted_shares
@@ -22,47 +24,58 @@ from autockpt.passes.problem import Plan
 
 _ROUNDED_AT = (0.5, 1e-6)
 """Shares of a value, saved and offloaded together, from which it crosses the boundary."""
-_ROUNDS = 2
-"""Solutions for one budget, the second corrected by the replay of the first."""
+_LINK_SHARES = (0.9, 0.7, 0.5, 0.3)
+"""Of the link that the program may use, one solution each: it moves parts of values, a plan whole ones."""
 
 
 class HostedIntervals:
     def __init__(self, evaluator: Evaluator, link: HostLink, fastest: Plan) -> None:
         self._evaluator, self._link, self._fastest = evaluator, link, fastest
         self._graph = IntervalGraph(evaluator.problem, evaluator.order)
+        self._at_share: dict[float, CopyTimes] = {}
 
     @cached_property
     def spans(self) -> PassSpans:
         """How long both passes take at most without recomputation."""
         return pass_spans(self._evaluator.problem, self._evaluator.simulator, self._fastest)
 
-    @cached_property
-    def _copies(self) -> CopyTimes:
-        return copy_times(self._evaluator.problem, self._link, self.spans, self._graph)
-
     def bound_seconds(self, budget_bytes: int) -> float:
         """Recomputation and waiting that every plan needs which recomputes each value at most once; infinite where none
         fits."""
         slack_bytes = budget_bytes - self._graph.unavoidable_bytes
-        found = solve_hosted_shares(self._graph.shortest_intervals, slack_bytes, self._copies)
+        found = solve_hosted_shares(self._graph.shortest_intervals, slack_bytes, self._copies(1.0))
         return np.inf if found is None else found.seconds
 
     def __call__(self, budget_bytes: int) -> Iterator[tuple[Plan, frozenset[str]]]:
         """Plans without copies, each with the values that are to wait on the host."""
         simulator = self._evaluator.simulator
-        start = other_bytes = self._graph.live_and_other_bytes(simulator, self._fastest)[1]
-        for _ in range(_ROUNDS):
-            shares = solve_hosted_shares(self._graph.intervals, budget_bytes - other_bytes, self._copies)
+        other_bytes = self._other_bytes_of_fastest
+        for share in _LINK_SHARES:
+            shares = solve_hosted_shares(self._graph.intervals, budget_bytes - other_bytes, self._copies(share))
             if shares is None:
-                # Too much was assumed: halfway back, and at first to what every plan holds.
-                start = start if other_bytes is not start else self._graph.unavoidable_bytes
-                other_bytes = (other_bytes + start) / 2
+                # Too much was assumed: halfway back to what every plan holds.
+                other_bytes = (other_bytes + self._graph.unavoidable_bytes) / 2
                 continue
             rounded = list(self._rounded(shares))
             yield from rounded
             if rounded:
                 live_bytes, found = self._graph.live_and_other_bytes(simulator, rounded[0][0])
                 other_bytes = np.where(live_bytes > 0, found, other_bytes)
+
+    @cached_property
+    def _other_bytes_of_fastest(self) -> Floats:
+        return self._graph.live_and_other_bytes(self._evaluator.simulator, self._fastest)[1]
+
+    def _copies(self, share: float) -> CopyTimes:
+        """With so much of the link."""
+        link = replace(
+            self._link,
+            out_bytes_per_second=self._link.out_bytes_per_second * share,
+            in_bytes_per_second=self._link.in_bytes_per_second * share,
+        )
+        if share not in self._at_share:
+            self._at_share[share] = copy_times(self._evaluator.problem, link, self.spans, self._graph)
+        return self._at_share[share]
 
     def _rounded(self, shares: HostedShares) -> Iterator[tuple[Plan, frozenset[str]]]:
         """With all that crosses by at least half, and with all that crosses at all."""
