@@ -104,6 +104,16 @@ class Hosting:
             trial = self._relieved(trial, budget_bytes)
         return None
 
+    def longest_idle(self, nbytes: int) -> frozenset[str]:
+        """Values with so many bytes together, as far as there are any: those with most time between their two uses."""
+        found = set[str]()
+        for name in sorted(self._crossings, key=lambda name: (-self._idle_seconds(self._crossings[name]), name)):
+            if nbytes <= 0:
+                break
+            found.add(name)
+            nbytes -= self._crossings[name].nbytes
+        return frozenset(found)
+
     def lowest(self) -> Plan:
         """With values moved as long as that lowers the peak."""
         best = trial = self._trial(self._tagged)

@@ -81,6 +81,15 @@ class Offloads:
                 best, beat_seconds = found, found.seconds
         return best
 
+    def search_under(self, budget_bytes: int, saved_bytes: int) -> None:
+        """Have plans evaluated within the budget that save no more on the device than so many bytes."""
+        for number, start in enumerate(self._starts):
+            hosting = self._from(number)
+            on_host = hosting.longest_idle(start.saved_bytes - saved_bytes)
+            plan = hosting.fitted(budget_bytes, inf, on_host)
+            if plan is not None and plan.offloaded:
+                self.space.evaluator.evaluate(plan, OFFLOAD)
+
     @cached_property
     def _solved(self) -> dict[int, Candidate | None]:
         return {}
