@@ -149,7 +149,7 @@ def _plan_step(
     if request.job:
         check_communicates(request.target, request.job, traced.micro_batches[0], graphs)
     if request.offload:
-        raise OptionError("offload: nothing is offloaded yet of a step of several calls; leave it out")
+        raise OptionError("offload: analyze does not plan it for a step of several calls yet; leave it out")
     request.progress("planning the step")
     budget = offline_budget(request.memory_budget, 0, request.profile)
     return analyze_step(traced, graphs, budget, held, state_bytes, request.accumulate, timed=request.job is not None)

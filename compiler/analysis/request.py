@@ -56,7 +56,7 @@ class AnalysisRequest:
         if self.job and self.dry_run:
             raise OptionError("lower: a rank of a job is a step of several calls, which is not run dry")
         if self.offload and self.job:
-            raise OptionError("offload: a rank of a job is a step of several calls, of which nothing is offloaded yet")
+            raise OptionError("offload: a rank of a job is a step of several calls; analyze does not plan it there yet")
         if isinstance(self.offload, str):
             _check_size(self.offload)
         if self.memory_budget is not None:

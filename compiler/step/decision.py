@@ -32,6 +32,8 @@ class CallDecision:
     forward_bytes: int
     backward_bytes: int
     recompute_seconds: float
+    host_bytes: int = 0
+    """That wait on the host between its passes; none of them are among the others."""
 
     @staticmethod
     def of(phase: int, variant: Variant, entry_bytes: int) -> CallDecision:
@@ -45,6 +47,7 @@ class CallDecision:
             forward_bytes=entry_bytes + option.forward_bytes,
             backward_bytes=entry_bytes + option.backward_bytes,
             recompute_seconds=made.recompute_seconds,
+            host_bytes=option.host_bytes,
         )
 
 
@@ -79,7 +82,11 @@ class StepDecision:
     ) -> StepDecision:
         variants = [(number, variant) for number, (_, used) in enumerate(routes, 1) for variant in used]
         calls = tuple(
-            replace(CallDecision.of(phase, variant, 0), **asdict(peaks))
+            replace(
+                CallDecision.of(phase, variant, 0),
+                forward_bytes=peaks.forward_bytes,
+                backward_bytes=peaks.backward_bytes,
+            )
             for (phase, variant), peaks in zip(variants, plan.call_peaks, strict=False)
         )
         eager = [p.forward_bytes for c, p in zip(plan.problem.calls, plan.call_peaks, strict=True) if c.graph == EAGER]
@@ -125,11 +132,13 @@ class StepDecision:
         phases = len({call.phase for call in self.calls})
         saved = sum(call.saved_bytes for call in self.calls)
         again = sum(call.recompute_seconds for call in self.calls)
+        host_bytes = sum(call.host_bytes for call in self.calls)
+        offloaded = f"{format_size(host_bytes)} offloaded to the host, " if host_bytes else ""
         outside, share = sum(self.outside_bytes.values()), again / self.step_seconds if self.step_seconds else 0.0
         return (
             f"step: peak {format_size(self.peak_bytes)} of a budget of {format_size(self.budget_bytes)}, "
             f"{len(self.calls)} calls of {len(self.graphs)} graphs in {phases} phases, {format_size(outside)} live "
-            f"when it begins, {format_size(saved)} saved, {share:.1%} of the step recomputed, "
+            f"when it begins, {format_size(saved)} saved, {offloaded}{share:.1%} of the step recomputed, "
             f"planned and compiled in {self.planning_seconds:.2f} s"
         )
 

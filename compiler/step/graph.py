@@ -15,7 +15,7 @@ from autockpt.passes.forecast import TORCH_PARTITION, Candidate
 from autockpt.passes.problem import Budget, Plan
 from autockpt.passes.sizes import Sizes
 from autockpt.passes.step import PlanOption, PlanTable
-from autockpt.step.tables import corrected_table, table_of
+from autockpt.step.tables import corrected_table, table_of, within_host
 from autockpt.step.variant import Compiled, Variant, chosen_option, compiled_option
 
 
@@ -99,7 +99,8 @@ class StepGraph:
         def select(joint: JointModule, request: Request) -> Choice:
             searched = choose(joint, replace(self.unlimited(request), dry_run=False))
             self.table = table_of(joint, searched.decision)
-            least = min(self.table.options, key=lambda o: (o.pass_bytes + (calls - 1) * o.held_bytes, o.seconds))
+            options = within_host(self.table.options, request.setup.host_bytes, calls)
+            least = min(options, key=lambda o: (o.pass_bytes + (calls - 1) * o.held_bytes, o.seconds))
             assert least.candidate is not None
             choice = choose(joint, replace(self.unlimited(request), fixed=FixedPlan.of(least.candidate)))
             needed_bytes = joint.graph.graph_input_bytes + chosen_option(choice.decision, choice.dry_run).pass_bytes
@@ -221,7 +222,8 @@ class StepGraph:
         """A variant that may run beside other calls, in a step that is not planned."""
         if self.first_is_safe:
             return self.first
-        options = self.ensure_table().options
+        # Nothing says how many of its calls are in flight.
+        options = within_host(self.ensure_table().options, 0, 1)
         safe = self.variant(min(options, key=lambda option: (option.pass_bytes + option.held_bytes, option.seconds)))
         if not self.holds_step:
             self.variants.remove(safe)
@@ -240,9 +242,8 @@ class StepGraph:
         self.variants.insert(0, variant)
 
     def unlimited(self, request: Request) -> Request:
-        """Without a budget, and without the host: what is offloaded is no part of a step's tables yet."""
-        request = replace(request, setup=replace(request.setup, budget=_WHATEVER_IT_NEEDS, host_bytes=0))
-        return self._gathering(request)
+        """Without a budget for the device."""
+        return self._gathering(replace(request, setup=replace(request.setup, budget=_WHATEVER_IT_NEEDS)))
 
     def _gathering(self, request: Request) -> Request:
         return replace(request, gathers=Gathers.AGAIN if self.gathers_again else Gathers.SAVED)

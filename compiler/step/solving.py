@@ -52,7 +52,7 @@ class StepSolver:
         budget_bytes = self.budget_bytes
         checked = self._checked(budget_bytes)
         usable_bytes = checked[-1].budget_bytes
-        fitting = [plan for plan in checked if plan.peak_bytes <= usable_bytes]
+        fitting = [plan for plan in checked if plan.problem.at(usable_bytes).fits(plan.choices)]
         if fitting:
             found = min(fitting, key=lambda plan: (plan.seconds, plan.peak_bytes))
             outcome: Outcome = Outcome.FITS if found.outcome is Outcome.OVER_BUDGET else found.outcome
@@ -102,4 +102,5 @@ class StepSolver:
         tables = {name: graph.current_table() for name, graph in self.graphs.items()}
         if gaps:
             tables[EAGER] = EAGER_TABLE
-        return StepProblem(tables, (*calls, *gaps), budget_bytes)
+        host_bytes = min((graph.request.setup.host_bytes for graph in self.graphs.values()), default=0)
+        return StepProblem(tables, (*calls, *gaps), budget_bytes, host_bytes=host_bytes)

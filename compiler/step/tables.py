@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from autockpt.inductor import JointModule
@@ -25,6 +25,13 @@ def table_of(joint: JointModule, decision: Decision) -> PlanTable:
         except Exception as error:
             log.debug("torch's own partition is no option: %s: %s", type(error).__name__, error)
     return plan_table(decision.frontier, others)
+
+
+def within_host(options: Sequence[PlanOption], host_bytes: int, calls: int) -> Sequence[PlanOption]:
+    """Those for which the host has room with so many calls in flight. Where there are none, because the user tagged
+    what waits there, those that need least of it."""
+    least_bytes = min(option.host_bytes for option in options)
+    return [option for option in options if option.host_bytes * calls <= max(host_bytes, least_bytes * calls)]
 
 
 def corrected_table(table: PlanTable, compiled: Mapping[int, PlanOption]) -> PlanTable:

@@ -85,7 +85,8 @@ class Clock:
             else:
                 for value, _ in kernel.computed:
                     yield kernel.launch, self.family[value], self.alone_seconds[value]
-            yield kernel.launch, Family.OTHER, self._page_seconds(kernel, fused)
+            pages = (self.page_seconds(fused.buffers[write].nbytes) for write in kernel.writes)
+            yield kernel.launch, Family.OTHER, sum(pages)
         if self.device:
             for launch in {kernel.launch for kernel in fused.kernels if kernel.is_loop}:
                 yield launch, Family.OTHER, self.device.launch_seconds
@@ -96,11 +97,9 @@ class Clock:
             return arithmetic
         return max(arithmetic, traffic_seconds(self._moved_bytes(kernel, fused), self.device))
 
-    def _page_seconds(self, kernel: Kernel, fused: FusedPass) -> float:
-        """Page faults of results so large that the allocator gets them from the system anew every time."""
-        if self.device is None or not self.device.fresh_above_bytes:
-            return 0.0
-        return sum(fresh_seconds(fused.buffers[write].nbytes, self.device) for write in kernel.writes)
+    def page_seconds(self, nbytes: int) -> float:
+        """Page faults of a result so large that the allocator gets it from the system anew every time."""
+        return fresh_seconds(nbytes, self.device) if self.device else 0.0
 
     def _moved_bytes(self, kernel: Kernel, fused: FusedPass) -> float:
         """A loop reads at most one element of a buffer in each iteration: some rows of an embedding, not the table."""

@@ -61,11 +61,13 @@ class Hosting:
             and self._moments.may_leave(crossing)
         }
         self._live = np.array(self._forward.replayed.live_bytes), np.array(self._backward.replayed.live_bytes)
-        self._tagged = self._tagged_within(problem.host_bytes)
+        self._tagged = self._within(problem.tagged_offload)
 
-    def _tagged_within(self, host_bytes: int) -> Hosted:
-        found: dict[str, Limits] = {}
-        for name in sorted(self._simulator.problem.tagged_offload & self._crossings.keys()):
+    def _within(self, names: frozenset[str]) -> Hosted:
+        """These values on the host, as far as it has memory; those that the user tagged come first."""
+        problem, found = self._simulator.problem, dict[str, Limits]()
+        host_bytes = problem.host_bytes
+        for name in sorted(names & self._crossings.keys(), key=lambda name: (name not in problem.tagged_offload, name)):
             host_bytes -= self._crossings[name].nbytes
             if host_bytes < 0:
                 break
@@ -88,9 +90,12 @@ class Hosting:
             return "the time between the forward and the backward use of each tensor is shorter than its two copies"
         return "copies that the step would wait for take longer than recomputing"
 
-    def fitted(self, budget_bytes: int, most_exposed_seconds: float) -> Plan | None:
-        """With values moved until the peak fits; None where that is not reached, or the step waits for longer."""
-        trial: _Trial | None = self._trial(self._tagged)
+    def fitted(
+        self, budget_bytes: int, most_exposed_seconds: float, on_host: frozenset[str] = frozenset()
+    ) -> Plan | None:
+        """With values moved, these first, until the peak fits; None where that is not reached, or the step waits for
+        longer."""
+        trial: _Trial | None = self._trial(self._within(self._simulator.problem.tagged_offload | on_host))
         for _ in range(_MOST_STEPS):
             if trial is None or trial.exposed_seconds >= most_exposed_seconds:
                 return None
@@ -98,6 +103,16 @@ class Hosting:
                 return self._written(trial)
             trial = self._relieved(trial, budget_bytes)
         return None
+
+    def longest_idle(self, nbytes: int) -> frozenset[str]:
+        """Values with so many bytes together, as far as there are any: those with most time between their two uses."""
+        found = set[str]()
+        for name in sorted(self._crossings, key=lambda name: (-self._idle_seconds(self._crossings[name]), name)):
+            if nbytes <= 0:
+                break
+            found.add(name)
+            nbytes -= self._crossings[name].nbytes
+        return frozenset(found)
 
     def lowest(self) -> Plan:
         """With values moved as long as that lowers the peak."""

@@ -2,13 +2,15 @@
 
 The plans to start from depend on the graph alone: cuts, which trade bytes for recomputation, from the fastest to the
 lowest, and interval programs, which need fewer bytes for as much. Evicted and two-level plans are not: they recompute
-more than copies cost, or there is no link worth using.
+more than copies cost, or there is no link worth using. Interval programs with a link (`intervals/hosted_program`) say
+what to recompute and what to offload at once, at a grid of budgets; there the moves start from what they offload.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 
 from autockpt.passes.forecast import Candidate
 from autockpt.passes.generators.generator import SaveEverything, by_peak, faster
@@ -61,6 +63,47 @@ class Offloads:
             found = self.space.evaluator.evaluate(plan, OFFLOAD)
             if found.peak_bytes <= budget_bytes and found.seconds < beat_seconds:
                 best, beat_seconds = faster(best, found), found.seconds
+        return self._from_programs(budget_bytes, beat_seconds) or best
+
+    def _from_programs(self, budget_bytes: int, beat_seconds: float) -> Candidate | None:
+        """The fastest of the plans that the program with a link gives at budgets of the grid."""
+        best: Candidate | None = None
+        if not self.from_intervals or not self._starts:
+            return None
+        for grid_bytes in self.space.grid_below(budget_bytes):
+            # It grows as the budget falls: no lower budget of the grid can beat it either.
+            if self.space.hosted_class_bound_seconds(grid_bytes) >= beat_seconds:
+                break
+            if grid_bytes not in self._solved:
+                self._solved[grid_bytes] = self._solve(grid_bytes)
+            found = self._solved[grid_bytes]
+            if found is not None and found.seconds < beat_seconds:
+                best, beat_seconds = found, found.seconds
+        return best
+
+    def search_under(self, budget_bytes: int, saved_bytes: int) -> None:
+        """Have plans evaluated within the budget that save no more on the device than so many bytes."""
+        for number, start in enumerate(self._starts):
+            hosting = self._from(number)
+            on_host = hosting.longest_idle(start.saved_bytes - saved_bytes)
+            plan = hosting.fitted(budget_bytes, inf, on_host)
+            if plan is not None and plan.offloaded:
+                self.space.evaluator.evaluate(plan, OFFLOAD)
+
+    @cached_property
+    def _solved(self) -> dict[int, Candidate | None]:
+        return {}
+
+    def _solve(self, budget_bytes: int) -> Candidate | None:
+        simulator, intervals = self.space.evaluator.simulator, self.space.hosted_intervals
+        assert simulator.link is not None
+        assert intervals is not None
+        best: Candidate | None = None
+        for start, on_host in intervals(budget_bytes):
+            plan = Hosting(simulator, start, simulator.link).fitted(budget_bytes, inf, on_host)
+            if plan is not None:
+                found = self.space.evaluator.evaluate(plan, OFFLOAD)
+                best = faster(best, found) if found.peak_bytes <= budget_bytes else best
         return best
 
     def lowest(self) -> Candidate | None:

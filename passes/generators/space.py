@@ -13,8 +13,8 @@ from autockpt.passes.forecast import Candidate, Evaluator
 from autockpt.passes.generators.cuts import CutHull
 from autockpt.passes.generators.hosting import with_tagged
 from autockpt.passes.instances import PlanWriter
-from autockpt.passes.intervals import IntervalSearch
-from autockpt.passes.problem import Problem, boundary_bytes
+from autockpt.passes.intervals import HostedBound, HostedIntervals, IntervalSearch
+from autockpt.passes.problem import Problem, boundary_bytes, may_offload
 
 T = TypeVar("T")
 CUT = "cut"
@@ -79,6 +79,7 @@ class SearchSpace:
         """Live at the boundary in every plan."""
         self._solve_seconds = solve_seconds
         self._class_bounds: dict[int, float] = {}
+        self._hosted_class_bounds: dict[int, float] = {}
         self._shared: dict[Hashable, Any] = {}
 
     def shared(self, make: Callable[[SearchSpace], T]) -> T:
@@ -111,6 +112,23 @@ class SearchSpace:
     def intervals(self) -> IntervalSearch:
         return IntervalSearch(self.evaluator, self.fastest_cut.plan, self.effort.interval_rounds, self._solve_seconds)
 
+    @cached_property
+    def hosted_intervals(self) -> HostedIntervals | None:
+        """None where nothing may be offloaded."""
+        link = self.evaluator.simulator.link
+        if link is None or not self.problem.host_bytes:
+            return None
+        return HostedIntervals(self.evaluator, link, self.fastest_cut.plan)
+
+    @cached_property
+    def _hosted_bound(self) -> HostedBound | None:
+        link = self.evaluator.simulator.link
+        if link is None or self.hosted_intervals is None:
+            return None
+        names = (value.name for value in self.problem.graph.values if may_offload(self.problem, value.name))
+        most_bytes = min(sum(map(self.problem.graph.bytes_of, names)), self.problem.host_bytes)
+        return HostedBound(self.hull.bound_seconds, link, self.hosted_intervals.spans, most_bytes)
+
     def grid_below(self, budget_bytes: int) -> Iterator[int]:
         """Budgets of a grid that depends on the graph alone, those that are not above this one, the highest first."""
         top, bottom = self.fastest_cut.peak_bytes, self.intervals.least_bytes
@@ -126,10 +144,10 @@ class SearchSpace:
     def step_seconds(self, recompute_seconds: float) -> float:
         """Of a step with so much recomputation, as estimated from the fastest cut: least of any such plan, nearly."""
         base = self.fastest_cut
-        return base.seconds + max(recompute_seconds - base.recompute_seconds, 0.0)
+        return base.seconds - base.exposed_seconds + max(recompute_seconds - base.recompute_seconds, 0.0)
 
     def bound_seconds(self, budget_bytes: int) -> float:
-        """Step seconds with the least recomputation that any plan within the budget needs."""
+        """Step seconds with the least recomputation that any plan without copies needs within the budget."""
         return self.step_seconds(self.hull.bound_seconds(budget_bytes - self.static_bytes))
 
     def class_bound_seconds(self, budget_bytes: int) -> float:
@@ -137,3 +155,18 @@ class SearchSpace:
         if budget_bytes not in self._class_bounds:
             self._class_bounds[budget_bytes] = self.intervals.bound_seconds(budget_bytes)
         return max(self.step_seconds(self._class_bounds[budget_bytes]), self.bound_seconds(budget_bytes))
+
+    def hosted_bound_seconds(self, budget_bytes: int) -> float:
+        """Step seconds with the least recomputation and waiting that any plan needs within the budget."""
+        if self._hosted_bound is None:
+            return self.bound_seconds(budget_bytes)
+        return self.step_seconds(self._hosted_bound.seconds(budget_bytes - self.static_bytes))
+
+    def hosted_class_bound_seconds(self, budget_bytes: int) -> float:
+        """The same for the interval program's class with copies."""
+        if self.hosted_intervals is None:
+            return self.class_bound_seconds(budget_bytes)
+        if budget_bytes not in self._hosted_class_bounds:
+            self._hosted_class_bounds[budget_bytes] = self.hosted_intervals.bound_seconds(budget_bytes)
+        found = self.step_seconds(self._hosted_class_bounds[budget_bytes])
+        return max(found, self.hosted_bound_seconds(budget_bytes))

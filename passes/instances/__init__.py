@@ -2,11 +2,13 @@
 
 `torch.compile` uses two parts: `solve_exact` plans small graphs where the runtime fuses nothing (`lower="eager"`), and
 `PlanWriter` writes eviction plans. Annealing, the stage program, the interval program of an instance and the bound are
-used by `autockpt bench plan --instance` and by tests only. May import the graph, problem and intervals sub-packages.
+used by `autockpt bench plan --instance` and by tests only. `hosted` is the exact search with a link to the host. May
+import the graph, problem, forecast and intervals sub-packages.
 """
 
 from autockpt.passes.instances.astar import TooLarge, solve_exact
 from autockpt.passes.instances.from_graph import instance_of
+from autockpt.passes.instances.hosted import hosted_instance, hosted_plan_of, solve_hosted
 from autockpt.passes.instances.instance import Instance, extra_seconds, peak_bytes
 from autockpt.passes.instances.plan_writer import PlanWriter
 from autockpt.passes.instances.search import InstanceSolution, solve_instance
@@ -19,10 +21,13 @@ __all__ = [
     "TooLarge",
     "extra_seconds",
     "graph_of",
+    "hosted_instance",
+    "hosted_plan_of",
     "instance_of",
     "peak_bytes",
     "plan_of",
     "recomputations_of",
     "solve_exact",
+    "solve_hosted",
     "solve_instance",
 ]

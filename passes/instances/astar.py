@@ -118,7 +118,7 @@ class States:
             slack = self._backward_slack[number] - self._size(reads)
             for dropped in self._drops(available & ~reads, slack):
                 yield (position + 1, available & ~dropped & self._useful[number + 1]), -1
-        for value in _bits(self._useful[number] & ~available):
+        for value in bits(self._useful[number] & ~available):
             reads = self._reads[value]
             if not reads & ~available and self.costs[value] < inf:
                 slack = self._recompute_slack[number] - self._size(reads) - self._recompute_bytes[value]
@@ -133,7 +133,7 @@ class States:
             return
         if slack < 0:
             return
-        largest_first = sorted(_bits(candidates), key=lambda v: -self._nbytes[v])
+        largest_first = sorted(bits(candidates), key=lambda v: -self._nbytes[v])
         stack = [(0, 0, excess, self._size(candidates))]
         while stack:
             at, dropped, excess, rest = stack.pop()
@@ -167,7 +167,7 @@ class States:
     def _size(self, values: int) -> int:
         """Bytes of a set of forward results."""
         if values not in self._sizes:
-            self._sizes[values] = sum(self._nbytes[v] for v in _bits(values))
+            self._sizes[values] = sum(self._nbytes[v] for v in bits(values))
         return self._sizes[values]
 
 
@@ -175,7 +175,8 @@ def _mask(values: Iterable[int]) -> int:
     return sum(1 << value for value in values)
 
 
-def _bits(mask: int) -> Iterator[int]:
+def bits(mask: int) -> Iterator[int]:
+    """The members of a set, least first."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1

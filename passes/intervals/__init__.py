@@ -4,6 +4,8 @@ Imports `graph`, `problem` and `forecast` of the passes; all linear programs of 
 """
 
 from autockpt.passes.intervals.highs import integer_bound, solve_duals, solve_integer, solve_linear
+from autockpt.passes.intervals.hosted_bound import HostedBound
+from autockpt.passes.intervals.hosted_search import HostedIntervals
 from autockpt.passes.intervals.linear import Constraints, LinearProgram
 from autockpt.passes.intervals.program import lp_bound, solve_intervals
 from autockpt.passes.intervals.search import IntervalSearch
@@ -11,6 +13,8 @@ from autockpt.passes.intervals.values import Intervals
 
 __all__ = [
     "Constraints",
+    "HostedBound",
+    "HostedIntervals",
     "IntervalSearch",
     "Intervals",
     "LinearProgram",

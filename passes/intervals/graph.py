@@ -39,9 +39,11 @@ class IntervalGraph:
     def __init__(self, problem: Problem, order: Sequence[str]) -> None:
         graph = problem.graph
         self._problem = problem
-        forward = [v for v in graph.values if v.role is Role.FORWARD and v.name in graph.required_forward]
+        forward = [v.name for v in graph.values if v.role is Role.FORWARD and v.name in graph.required_forward]
+        self.operations: tuple[Sequence[str], Sequence[str]] = forward, order
+        """Of both passes, one for each moment."""
         self.boundary = len(forward)
-        self._moment = {value.name: number for number, value in enumerate(forward)}
+        self._moment = {name: number for number, name in enumerate(forward)}
         self._moment |= {name: self.boundary + number for number, name in enumerate(order)}
         self.moments = self.boundary + len(order)
         self.names = [v.name for v in graph.values if v.role is Role.FORWARD and not _is_view(v)]
@@ -69,6 +71,11 @@ class IntervalGraph:
         derive from it, over any number of steps, is read.
         """
         return replace(self.intervals, last_moment=self._first_needed(self._uses) - 1)
+
+    @cached_property
+    def made(self) -> Integers:
+        """The moment of the forward that computes each value; the last one for those that only the backward needs."""
+        return np.array([self._moment.get(name, self.boundary - 1) for name in self.names], dtype=np.int64)
 
     @cached_property
     def _uses(self) -> _Uses:

@@ -18,7 +18,8 @@ from autockpt.passes.forecast import Candidate, Evaluator
 from autockpt.passes.graph import Floats, Kind
 from autockpt.passes.intervals.graph import IntervalGraph
 from autockpt.passes.intervals.program import IntervalSolution, lp_bound, solve_intervals
-from autockpt.passes.problem import Plan, cut_point_values
+from autockpt.passes.intervals.values import Assignment
+from autockpt.passes.problem import Plan, Problem, cut_point_values
 
 METHOD = "interval program"
 _ROUNDS_TO_IMPROVE = 5
@@ -73,7 +74,7 @@ class IntervalSearch:
             if solution is None:
                 assumption.has_no_solution()
                 continue
-            saved = self._saved(solution)
+            saved = saved_names(self._problem, self._graph, solution)
             if saved in tried:
                 break
             tried.add(saved)
@@ -104,16 +105,6 @@ class IntervalSearch:
         self.timed_out |= solution is not None and solution.timed_out
         return solution
 
-    def _saved(self, solution: IntervalSolution) -> frozenset[str]:
-        """Values that the solution saves and that the backward or a recomputation reads."""
-        intervals, names = self._graph.intervals, self._graph.names
-        sources, targets = intervals.reads[:, 0], intervals.reads[:, 1]
-        read = intervals.needed_by_backward.copy()
-        read[sources[solution.recomputed[targets]]] = True
-        saved = np.flatnonzero(solution.saved & read & np.isfinite(intervals.nbytes))
-        by_name = self._problem.graph.by_name
-        return frozenset(names[value] for value in saved if by_name[names[value]].kind is not Kind.SYMBOL)
-
     def _replay(self, saved: frozenset[str], budget_bytes: int) -> _Replayed:
         """Every value recomputed once; or in two levels, where that does not fit and two levels have a lower peak."""
         once = self._replayed(self._evaluator.saving(saved, METHOD))
@@ -133,6 +124,17 @@ class IntervalSearch:
     @cached_property
     def _other_bytes_of_fastest(self) -> Floats:
         return self._graph.live_and_other_bytes(self._evaluator.simulator, self._fastest)[1]
+
+
+def saved_names(problem: Problem, graph: IntervalGraph, solution: IntervalSolution | Assignment) -> frozenset[str]:
+    """Values that the solution saves and that the backward or a recomputation reads."""
+    intervals, names = graph.intervals, graph.names
+    sources, targets = intervals.reads[:, 0], intervals.reads[:, 1]
+    read = intervals.needed_by_backward.copy()
+    read[sources[solution.recomputed[targets]]] = True
+    saved = np.flatnonzero(solution.saved & read & np.isfinite(intervals.nbytes))
+    by_name = problem.graph.by_name
+    return frozenset(names[value] for value in saved if by_name[names[value]].kind is not Kind.SYMBOL)
 
 
 @dataclass(frozen=True, eq=False)

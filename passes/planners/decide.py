@@ -102,13 +102,10 @@ class Decision:
     def gap(self) -> Gap:
         """How far the step may be from the fastest within its budget."""
         space, seconds, budget = self.frontier.space, self.candidate.seconds, self.budget_bytes
-        if self.problem.host_bytes and self.frontier.simulator.link:
-            # Both bounds are of plans that save or recompute: none is known for plans that offload.
-            return Gap(max(seconds - self.fastest_seconds, 0.0), 0.0, 0.0, seconds)
         return Gap(
             overhead_seconds=max(seconds - self.fastest_seconds, 0.0),
-            bound_seconds=max(min(space.bound_seconds(budget), seconds) - self.fastest_seconds, 0.0),
-            class_bound_seconds=max(min(space.class_bound_seconds(budget), seconds) - self.fastest_seconds, 0.0),
+            bound_seconds=max(min(space.hosted_bound_seconds(budget), seconds) - self.fastest_seconds, 0.0),
+            class_bound_seconds=max(min(space.hosted_class_bound_seconds(budget), seconds) - self.fastest_seconds, 0.0),
             step_seconds=seconds,
         )
 

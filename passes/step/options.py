@@ -11,7 +11,8 @@ forward_bytes        peak of the forward beyond its graph inputs: activations, s
 backward_bytes       peak of the backward beyond its graph inputs: what was saved (outputs too), its tangents,
                      recomputed values, temporaries, workspaces, margin, and every gradient that it returns. Outputs
                      that were not saved are not in it.
-seconds              of both passes as fused kernels.
+host_bytes           what waits on the host between the passes: offloaded, and in none of the other figures.
+seconds              of both passes as fused kernels, and of waiting for copies.
 
 Graph inputs (parameters, buffers, inputs, tensors from other graphs) are outside bytes of a call, never an option's.
 """
@@ -36,6 +37,7 @@ class PlanOption:
     backward_bytes: int
     seconds: float
     saved_output_bytes: int = 0
+    host_bytes: int = 0
     candidate: Candidate | None = field(default=None, repr=False, compare=False)
     """The plan behind it; None in tests and for graphs that were not planned."""
 
@@ -51,7 +53,15 @@ class PlanOption:
 
     @property
     def _costs(self) -> tuple[float, ...]:
-        return self.seconds, self.saved_bytes, self.held_bytes, self.forward_bytes, self.backward_bytes
+        # Of equally fast plans the one that needs less of the host comes first.
+        return (
+            self.seconds,
+            self.host_bytes,
+            self.saved_bytes,
+            self.held_bytes,
+            self.forward_bytes,
+            self.backward_bytes,
+        )
 
     def dominates(self, other: PlanOption) -> bool:
         """Not worse in anything."""

@@ -4,7 +4,11 @@ A call is one forward of one compiled graph and its backward; between the two it
 
     outside bytes + bytes held by the other calls in flight + own bytes of the pass  <=  budget
 
-where own and held bytes are those of the options (`options.py`), and outside bytes are everything else that is live:
+and together the calls in flight have no more on the host than may be offloaded (`host_bytes`), which has to be checked
+where a forward ends. Copies of different calls do not meet: a forward ends when its copies out are complete, and copies
+in start in the backward.
+
+Own and held bytes are those of the options (`options.py`), and outside bytes are everything else that is live:
 parameters and buffers of the whole model, optimizer state, gradients that exist, inputs, tensors that cross from one
 graph to another, tangents that wait for other calls, what eager autograd saved, other models. The graph inputs of the
 call itself are among them; its own tangents are not.
@@ -53,6 +57,8 @@ class CallPeaks:
 
     forward_bytes: int
     backward_bytes: int
+    host_bytes: int = 0
+    """What waits on the host at the end of its forward, of all calls in flight."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,8 @@ class StepProblem:
     budget_bytes: int
     max_variants: int = MAX_VARIANTS
     """Different options that the calls of one graph may have."""
+    host_bytes: int = 0
+    """How much may be offloaded to the host at any time."""
 
     def __post_init__(self) -> None:
         for number, call in enumerate(self.calls):
@@ -96,8 +104,17 @@ class StepProblem:
             if call.backward_outside_bytes is not None:
                 own = call.backward_outside_bytes + call.backward_bytes(option)
                 backward = own + sum(held[n] for n in call.in_flight_backward)
-            found.append(CallPeaks(forward, backward))
+            host_bytes = option.host_bytes + sum(options[n].host_bytes for n in call.in_flight_forward)
+            found.append(CallPeaks(forward, backward, host_bytes))
         return tuple(found)
+
+    def fits(self, choices: Sequence[int]) -> bool:
+        """Within the budget, and within what may be offloaded."""
+        return self.peak_bytes(choices) <= self.budget_bytes and self.most_on_host(choices) <= self.host_bytes
+
+    def most_on_host(self, choices: Sequence[int]) -> int:
+        """Bytes that wait on the host at once."""
+        return max((peaks.host_bytes for peaks in self.peaks(choices)), default=0)
 
     def peak_bytes(self, choices: Sequence[int]) -> int:
         """Of the step."""

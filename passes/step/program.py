@@ -5,6 +5,7 @@ With `x[c,k]` = call c takes option k, and `y[g,k]` = graph g has option k compi
     minimise   sum seconds[k] x[c,k]
     sum over k of x[c,k] = 1
     sum own_bytes[p,k] x[c,k] + sum over d in flight of held_bytes[k] x[d,k]  <=  budget - outside_bytes[p]
+    sum host_bytes[k] x[c,k] + sum over d in flight of host_bytes[k] x[d,k]  <=  what may be offloaded
     x[c,k] <= y[g,k],   sum over k of y[g,k] <= 2       only for graphs with more than two calls
 
 For the minimum peak, the budget is a variable, and the only cost. Bytes are whole numbers, so that constraints hold
@@ -108,6 +109,7 @@ class _Program:
         self._budget = self.model.new_int_var(0, _most_bytes(problem), "") if least_peak else problem.budget_bytes
         for call in self.takes:
             self._limit_bytes(call)
+            self._limit_host(call)
         self._scale = _RESOLUTION / max((o.seconds for t in problem.tables.values() for o in t.options), default=1.0)
         if least_peak:
             self.model.minimize(self._budget)
@@ -153,6 +155,15 @@ class _Program:
         if call.backward_outside_bytes is not None:
             backward = [call.backward_bytes(option) for option in options]
             self._limit(number, backward, call.in_flight_backward, call.backward_outside_bytes)
+
+    def _limit_host(self, number: int) -> None:
+        """What waits on the host when the forward of a call ends."""
+        variables, nbytes = [], []
+        for live in (number, *self._problem.calls[number].in_flight_forward):
+            variables += self.takes[self.stands_for[live]]
+            nbytes += [option.host_bytes for option in self._problem.options(live)]
+        if any(nbytes):
+            self.model.add(cp_model.LinearExpr.weighted_sum(variables, nbytes) <= self._problem.host_bytes)
 
     def _limit(self, own: int, own_bytes: Sequence[int], in_flight: Sequence[int], outside_bytes: int) -> None:
         variables, nbytes = list(self.takes[own]), list(own_bytes)

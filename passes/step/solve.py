@@ -56,6 +56,11 @@ class StepPlan:
         return self.problem.peak_bytes(self.choices)
 
     @cached_property
+    def host_bytes(self) -> int:
+        """That wait on the host at once."""
+        return self.problem.most_on_host(self.choices)
+
+    @cached_property
     def gap(self) -> Gap:
         """Distance to the fastest step within the budget; the class is that of choices from the tables."""
         fastest, seconds = self.problem.seconds(fastest_choices(self.problem)), self.seconds
@@ -93,13 +98,13 @@ class StepRange:
 def solve(problem: StepProblem) -> StepPlan:
     """The fastest step within the budget, or the one with the lowest peak; the outcome says which."""
     fastest = fastest_choices(problem)
-    if problem.peak_bytes(fastest) <= problem.budget_bytes:
+    if problem.fits(fastest):
         return StepPlan(problem, Outcome.FASTEST, fastest, problem.seconds(fastest), proven=True)
     found = _least_seconds(problem)
     if found is not None:
         return found
     lowest = solve_min_peak(problem)
-    fits = lowest.peak_bytes <= problem.budget_bytes
+    fits = problem.fits(lowest.choices)
     outcome = Outcome.FITS if fits else Outcome.OVER_BUDGET
     return StepPlan(problem, outcome, lowest.choices, lowest.table_bound_seconds, lowest.proven)
 
@@ -138,11 +143,14 @@ def fastest_choices(problem: StepProblem) -> Choices:
 
 
 def _leanest_choices(problem: StepProblem) -> Choices:
-    """For each graph one option for all calls, which holds and needs few bytes: where a search finds nothing."""
-    least = {
-        graph: min(range(len(table.options)), key=lambda n: table.options[n].held_bytes + table.options[n].pass_bytes)
-        for graph, table in problem.tables.items()
-    }
+    """For each graph one option for all calls, which holds and needs few bytes: where a search finds nothing. Of those
+    with least on the host, since nothing says how many calls are in flight."""
+
+    def cost(option: PlanOption) -> tuple[int, int]:
+        return option.host_bytes, option.held_bytes + option.pass_bytes
+
+    tables = problem.tables.items()
+    least = {graph: min(range(len(table.options)), key=lambda n: cost(table.options[n])) for graph, table in tables}
     return tuple(least[call.graph] for call in problem.calls)
 
 

@@ -59,7 +59,13 @@ def _stored_plan(variant: Variant) -> StoredPlan:
 
 def _call(made: CallDecision, graph: int, plan: int) -> StoredCall:
     return StoredCall(
-        graph, plan, made.saved_bytes, made.forward_bytes, made.backward_bytes, float(made.recompute_seconds)
+        graph,
+        plan,
+        made.saved_bytes,
+        made.forward_bytes,
+        made.backward_bytes,
+        float(made.recompute_seconds),
+        made.host_bytes,
     )
 
 
@@ -76,6 +82,7 @@ def decision_of(step: StoredStep, variants: Mapping[int, Sequence[Variant]], dev
             forward_bytes=call.forward_bytes,
             backward_bytes=call.backward_bytes,
             recompute_seconds=call.recompute_seconds,
+            host_bytes=call.host_bytes,
         )
 
     return StepDecision(

@@ -32,6 +32,7 @@ class StoredOption(Struct, frozen=True, forbid_unknown_fields=True):
     backward_bytes: _Bytes
     seconds: _Seconds
     saved_output_bytes: _Bytes
+    host_bytes: _Bytes = 0
 
     @staticmethod
     def of(option: PlanOption) -> StoredOption:

@@ -49,6 +49,7 @@ class StoredCall(Struct, frozen=True, forbid_unknown_fields=True):
     forward_bytes: _Bytes
     backward_bytes: _Bytes
     recompute_seconds: _Seconds
+    host_bytes: _Bytes = 0
 
 
 class StoredPhase(Struct, frozen=True, forbid_unknown_fields=True):

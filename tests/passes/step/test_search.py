@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -102,3 +103,37 @@ def test_many_options_are_thinned_to_the_fastest_under_each_pair_of_caps() -> No
 def test_an_empty_table_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one option"):
         PlanTable(())
+
+
+@pytest.fixture(scope="module")
+def linked() -> Frontier:
+    device = replace(load_profile("a100"), device_to_host_bytes_per_second=1e12, host_to_device_bytes_per_second=1e12)
+    device = replace(device, copy_latency_seconds=0.0)
+    graph = read_joint(*joint_of(Block(), torch.randn(64, 32, requires_grad=True)))
+    return Frontier(pose(graph, Setup(Budget(fraction=0.5), device, host_bytes=2**30)))
+
+
+def test_with_a_link_there_are_options_that_hold_less_and_recompute_nothing(linked: Frontier, table: PlanTable) -> None:
+    hosted = plan_table(linked).options
+    offloading = [option for option in hosted if option.host_bytes]
+
+    assert hosted[0].host_bytes == 0
+    assert offloading
+    for option in offloading:
+        assert option.candidate is not None
+        on_host = option.candidate.plan.on_host
+        assert option.host_bytes == sum(linked.problem.graph.bytes_of(name) for name in on_host) <= 2**30
+    # At the same saved bytes, the table without a link has to recompute.
+    least = min(offloading, key=lambda option: option.seconds)
+    without = [option for option in table.options if option.saved_bytes <= least.saved_bytes]
+    assert min(option.seconds for option in without) > least.seconds
+
+
+def test_no_option_is_below_the_tables_bound_with_a_link(linked: Frontier) -> None:
+    """Of plans that save no less than a corner of the bound."""
+    table = plan_table(linked)
+    saved = [point.saved_bytes for point in table.bound]
+    assert saved == sorted(saved, reverse=True)
+    for option in table.options:
+        below = [point for point in table.bound if point.saved_bytes <= option.saved_bytes]
+        assert option.seconds >= below[0].seconds * (1 - 1e-9) if below else True
