@@ -35,8 +35,8 @@ _INTERRUPTED = 130
 @click.option(
     "--host-link",
     is_flag=True,
-    help="Instead: time copies to the host and back alone, for the profile's link to the host. On the CPU, which is its "
-    "own host, this is the only way to get one.",
+    help="Instead: time copies to the host and back alone, for the profile. On the CPU, which is its own "
+    "host, this is the only way to get a link.",
 )
 @click.option(
     "--all-devices",

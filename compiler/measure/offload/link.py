@@ -96,4 +96,4 @@ def _together(calls: Sequence[Callable[[], object]], clock: Clock) -> float:
 
     with ThreadPoolExecutor(len(calls)) as pool:
         readings = [future.result() for future in [pool.submit(read, call) for call in calls]]
-    return min(map(max, zip(*readings, strict=True)))
+    return float(min(max(each) for each in zip(*readings, strict=True)))
