@@ -101,6 +101,11 @@ def _offload(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         tensors = sum(copy["direction"] == "out" for copy in found["copies"])
         on_host = f"{tensors} tensors, {format_size(found['host_bytes'])} on the host"
         yield "offloaded", f"{on_host}; {moved} moved, for which the step waits {waits}"
+    if others := report.get("frontier_without_offload"):
+        fitting = [point["step_seconds"] for point in others if point["peak_bytes"] <= report["budget_bytes"]]
+        lowest = min(point["peak_bytes"] for point in others)
+        step = f"{format_seconds(min(fitting))} a step" if fitting else "no plan fits this budget"
+        yield "otherwise", f"without offloading: {step}; minimum peak {format_size(lowest)}"
 
 
 def rank_facts(rank: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
