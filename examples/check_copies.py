@@ -15,13 +15,13 @@ from typing import Any
 import torch
 
 import autockpt
-from autockpt.cost_models.calibration import HostLink
+from autockpt.cost_models.calibration import CalibratedLink
 from autockpt.cost_models.profiles import profile_json
 from autockpt.inductor import reset_dynamo
 from autockpt.machine import find_profile
 from autockpt.measure.offload import (
+    CopyOverlap,
     DeviceCopier,
-    Overlap,
     measure_overlap,
     offload_markdown,
     time_host_link,
@@ -48,7 +48,7 @@ def check_copies(device: torch.device, target: str, settings: Mapping[str, Any],
     return not any(verdict.broken for verdict in verdicts)
 
 
-def _link_rows(device: torch.device, link: HostLink) -> list[str]:
+def _link_rows(device: torch.device, link: CalibratedLink) -> list[str]:
     profile = find_profile(device)
     forecast = {"out": profile.device_to_host_bytes_per_second, "in": profile.host_to_device_bytes_per_second}
     head = f"| link to the host | measured | profile {profile.name} |"
@@ -62,7 +62,7 @@ def _link_rows(device: torch.device, link: HostLink) -> list[str]:
     return [head, "|---|---|---|", *rates, latency, pinned]
 
 
-def _overlap_rows(overlaps: list[Overlap]) -> list[str]:
+def _overlap_rows(overlaps: list[CopyOverlap]) -> list[str]:
     head = "| a copy beside matmuls | matmuls alone | copy alone | both | hidden | forecast |"
     rows = (
         f"| {one.direction}, {one.nbytes / 2**20:.0f} MiB | {one.compute_seconds * 1e3:.2f} ms | "
@@ -73,7 +73,7 @@ def _overlap_rows(overlaps: list[Overlap]) -> list[str]:
 
 
 def _steps(
-    device: torch.device, link: HostLink, target: str, settings: Mapping[str, Any], budgets: list[int], say: Say
+    device: torch.device, link: CalibratedLink, target: str, settings: Mapping[str, Any], budgets: list[int], say: Say
 ) -> list[str]:
     """Steps at each budget with and without offloading, timed in turn, beside the forecast from the measured link."""
     load = partial(load_training, target, settings=settings, device=str(device))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
@@ -98,7 +98,7 @@ def analyze_graph(joint: JointModule, request: Request, with_frontier: bool) -> 
         build_timeline(decision.frontier.simulator, decision.plan),
         tuple(baselines),
         is_fixed,
-        tuple(_without_offload(joint, choice, request)),
+        tuple(_without_offload(joint, choice, request, baselines)),
     )
 
 
@@ -129,7 +129,9 @@ def _frontier_points(decision: Decision, fastest: Candidate, progress: Progress)
             yield replace(Point.of(candidate), budget_bytes=budget_bytes, chosen=chosen)
 
 
-def _without_offload(joint: JointModule, choice: Choice, request: Request) -> Iterator[Point]:
+def _without_offload(
+    joint: JointModule, choice: Choice, request: Request, baselines: Sequence[Candidate]
+) -> Iterator[Point]:
     """For comparison; none where offloading was not asked for or there is no link."""
     decision = choice.decision
     if not decision.problem.host_bytes or decision.frontier.simulator.link is None or request.plan is not None:
@@ -137,7 +139,7 @@ def _without_offload(joint: JointModule, choice: Choice, request: Request) -> It
     progress = prefixed(request.progress, "without offloading")
     alone = replace(request, setup=replace(request.setup, host_bytes=0), dry_run=False, progress=progress)
     other = choose(joint, alone).decision
-    fastest = min(other.frontier.fastest, other.candidate, key=_by_seconds)
+    fastest = min(other.frontier.fastest, other.candidate, *baselines, key=_by_seconds)
     for point in _frontier_points(other, fastest, progress):
         yield replace(point, chosen=False)
 

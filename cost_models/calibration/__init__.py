@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from autockpt.cost_models.calibration.copies import IN, OUT, HostLink, TimedCopy, fit_host_link
+    from autockpt.cost_models.calibration.copies import IN, OUT, CalibratedLink, MeasuredCopy, fit_host_link
     from autockpt.cost_models.calibration.fit import HELD_OUT
     from autockpt.cost_models.calibration.links import TimedLink, time_links
     from autockpt.cost_models.calibration.procedure import Calibration, calibrate, expected_steps
@@ -20,10 +20,10 @@ __all__ = [
     "HELD_OUT",
     "IN",
     "OUT",
+    "CalibratedLink",
     "Calibration",
-    "HostLink",
+    "MeasuredCopy",
     "Measurement",
-    "TimedCopy",
     "TimedLink",
     "calibrate",
     "expected_steps",
@@ -36,8 +36,8 @@ _MODULES = {
     "HELD_OUT": "fit",
     "IN": "copies",
     "OUT": "copies",
-    "HostLink": "copies",
-    "TimedCopy": "copies",
+    "CalibratedLink": "copies",
+    "MeasuredCopy": "copies",
     "fit_host_link": "copies",
     "Calibration": "procedure",
     "Measurement": "sample",

@@ -21,21 +21,21 @@ OUT, IN = "out", "in"
 
 
 @dataclass(frozen=True)
-class TimedCopy:
+class MeasuredCopy:
     direction: str
     nbytes: int
     seconds: float
 
 
 @dataclass(frozen=True)
-class HostLink:
+class CalibratedLink:
     bytes_per_second: Mapping[str, float]
     """By direction."""
     latency_seconds: float
     pin_bytes_per_second: float
     devices: int
     """That copied at once."""
-    copies: tuple[TimedCopy, ...]
+    copies: tuple[MeasuredCopy, ...]
 
     def written_to(self, profile: DeviceProfile) -> DeviceProfile:
         return replace(
@@ -53,9 +53,9 @@ class HostLink:
         return max(abs((self.latency_seconds + one.nbytes / rate) / one.seconds - 1) for one in copies)
 
 
-def fit_host_link(copies: Sequence[TimedCopy], pin_bytes_per_second: float, devices: int) -> HostLink:
+def fit_host_link(copies: Sequence[MeasuredCopy], pin_bytes_per_second: float, devices: int) -> CalibratedLink:
     lines = {direction: _line([one for one in copies if one.direction == direction]) for direction in (OUT, IN)}
-    return HostLink(
+    return CalibratedLink(
         bytes_per_second={direction: rate for direction, (rate, _) in lines.items()},
         latency_seconds=max(latency for _, latency in lines.values()),
         pin_bytes_per_second=pin_bytes_per_second,
@@ -64,7 +64,7 @@ def fit_host_link(copies: Sequence[TimedCopy], pin_bytes_per_second: float, devi
     )
 
 
-def _line(copies: Sequence[TimedCopy]) -> tuple[float, float]:
+def _line(copies: Sequence[MeasuredCopy]) -> tuple[float, float]:
     """Bytes a second and seconds of latency."""
     nbytes = np.array([one.nbytes for one in copies], dtype=float)
     seconds = np.array([one.seconds for one in copies])

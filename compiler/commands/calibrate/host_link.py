@@ -12,7 +12,7 @@ from autockpt.commands.console import print_lines, progress_line, stdout_console
 if TYPE_CHECKING:
     import torch
 
-    from autockpt.cost_models.calibration import HostLink
+    from autockpt.cost_models.calibration import CalibratedLink
 
 
 def calibrate_host_link(device: torch.device, path: Path, *, all_devices: bool, as_json: bool) -> int:
@@ -28,7 +28,7 @@ def calibrate_host_link(device: torch.device, path: Path, *, all_devices: bool, 
     return 0
 
 
-def measured_link(device: torch.device, *, all_devices: bool) -> HostLink:
+def measured_link(device: torch.device, *, all_devices: bool) -> CalibratedLink:
     from autockpt.measure import DeviceCopier, time_host_link
 
     devices = devices_of_host(device) if all_devices else [device]
@@ -45,7 +45,7 @@ def devices_of_host(device: torch.device) -> list[torch.device]:
     return [torch.device("cuda", number) for number in range(torch.cuda.device_count())]
 
 
-def link_lines(link: HostLink) -> list[str]:
+def link_lines(link: CalibratedLink) -> list[str]:
     which = f"{link.devices} devices at once" if link.devices > 1 else "one device alone"
     names = {"out": "device to host", "in": "host to device"}
     rates = (

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import torch
 
-from autockpt.cost_models.calibration import IN, OUT, HostLink, TimedCopy, fit_host_link
+from autockpt.cost_models.calibration import IN, OUT, CalibratedLink, MeasuredCopy, fit_host_link
 from autockpt.offload import OFFLOAD, RELOAD, WAIT, host_memory
 from autockpt.units import Progress, format_size
 
@@ -57,7 +57,7 @@ class DeviceCopier:
 
 def time_host_link(
     copiers: Sequence[Copier], progress: Progress = lambda _: None, clock: Clock = time.perf_counter
-) -> HostLink:
+) -> CalibratedLink:
     """Of the devices of these copiers, which copy at once."""
     # One block is the source of copies in, the other is written by copies out.
     sizes = [size for size in _BYTES for _ in range(2)]
@@ -71,7 +71,7 @@ def time_host_link(
         calls = [copier.copies(nbytes) for copier in copiers]
         for direction in (OUT, IN):
             seconds = _together([each[direction] for each in calls], clock)
-            found.append(TimedCopy(direction, nbytes, seconds))
+            found.append(MeasuredCopy(direction, nbytes, seconds))
     return fit_host_link(found, pinned, len(copiers))
 
 

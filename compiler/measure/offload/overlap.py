@@ -25,7 +25,7 @@ _ROUNDS = 11
 
 
 @dataclass(frozen=True)
-class Overlap:
+class CopyOverlap:
     direction: str
     nbytes: int
     compute_seconds: float
@@ -38,7 +38,9 @@ class Overlap:
         return saved / min(self.compute_seconds, self.copy_seconds)
 
 
-def measure_overlap(device: torch.device, progress: Progress = lambda _: None, rounds: int = _ROUNDS) -> list[Overlap]:
+def measure_overlap(
+    device: torch.device, progress: Progress = lambda _: None, rounds: int = _ROUNDS
+) -> list[CopyOverlap]:
     """For each direction, beside matmuls that take about as long as the copy."""
     source = torch.zeros(_BYTES[device.type], dtype=torch.uint8, device=device)
     prepare(device, [source.numel()] * 2)
@@ -56,7 +58,7 @@ def _measured(
     device: torch.device,
     rounds: int,
     progress: Progress,
-) -> Overlap:
+) -> CopyOverlap:
     x = torch.randn(_WIDTH[device.type], _WIDTH[device.type], device=device)
 
     def copy() -> None:
@@ -76,4 +78,4 @@ def _measured(
 
     times = interleaved_times({"compute": compute, "copy": copy, "both": both}, rounds, progress)
     middle = {name: statistics.median(taken) for name, taken in times.items()}
-    return Overlap(direction, _BYTES[device.type], middle["compute"], middle["copy"], middle["both"])
+    return CopyOverlap(direction, _BYTES[device.type], middle["compute"], middle["copy"], middle["both"])

@@ -54,6 +54,16 @@ def test_a_report_says_what_is_moved_and_what_the_step_waits_for(linked: Linked)
     assert f"{len(out)} tensors" in render(report, 120)
 
 
+def test_a_calibrated_profile_says_how_long_pinning_takes(linked: Linked) -> None:
+    path = linked(1e12)
+    assert planned(path)["graphs"][0]["offload"]["pin_seconds"] is None
+    Path(path).write_text(profile_json(replace(load_profile(path), pin_bytes_per_second=1e6)))
+    report = planned(path)
+    found = report["graphs"][0]["offload"]
+    assert found["pin_seconds"] == found["host_bytes"] / 1e6
+    assert f"pinned once, in {format_seconds(found['pin_seconds'])}" in " ".join(render(report, 200).split())
+
+
 def test_an_analysis_that_was_not_asked_says_nothing_of_it(linked: Linked) -> None:
     report = autockpt.analyze(nn.Linear(8, 8), torch.randn(4, 8), device=linked(1e12)).report
     assert "offload" not in report["graphs"][0]

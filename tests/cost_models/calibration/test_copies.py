@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from autockpt.cost_models import load_profile
-from autockpt.cost_models.calibration import IN, OUT, TimedCopy, fit_host_link
-from autockpt.cost_models.calibration.copies import HostLink
+from autockpt.cost_models.calibration import IN, OUT, MeasuredCopy, fit_host_link
+from autockpt.cost_models.calibration.copies import CalibratedLink
 from autockpt.cost_models.profiles import profile_json, read_profile
 
 RATES = {OUT: 170e9, IN: 420e9}
 LATENCY = 12e-6
 
 
-def link(noise: float = 0.0) -> HostLink:
+def link(noise: float = 0.0) -> CalibratedLink:
     copies = [
-        TimedCopy(direction, nbytes, (LATENCY + nbytes / rate) * (1 + noise * (-1) ** power))
+        MeasuredCopy(direction, nbytes, (LATENCY + nbytes / rate) * (1 + noise * (-1) ** power))
         for direction, rate in RATES.items()
         for power, nbytes in enumerate(2**power for power in range(16, 27, 2))
     ]
@@ -36,7 +36,7 @@ def test_the_error_of_the_fit_is_that_of_the_worst_copy() -> None:
 
 
 def test_a_latency_below_zero_is_none() -> None:
-    copies = [TimedCopy(direction, nbytes, nbytes / 1e9 - 1e-6) for direction in RATES for nbytes in (10**4, 10**7)]
+    copies = [MeasuredCopy(direction, nbytes, nbytes / 1e9 - 1e-6) for direction in RATES for nbytes in (10**4, 10**7)]
     assert fit_host_link(copies, 1.0, 1).latency_seconds == 0.0
 
 

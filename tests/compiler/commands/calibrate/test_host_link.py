@@ -13,9 +13,9 @@ import torch
 from autockpt.cli import main
 from autockpt.commands.calibrate import entry, host_link
 from autockpt.cost_models import load_profile
-from autockpt.cost_models.calibration import Calibration, HostLink
+from autockpt.cost_models.calibration import CalibratedLink, Calibration
 
-LINK = HostLink({"out": 5e10, "in": 6e10}, 1e-5, 3e9, 8, ())
+LINK = CalibratedLink({"out": 5e10, "in": 6e10}, 1e-5, 3e9, 8, ())
 
 
 def test_the_cpu_gets_a_link_where_it_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -53,7 +53,7 @@ def test_all_devices_without_a_link_is_refused(capsys: pytest.CaptureFixture[str
 def test_the_calibration_of_a_gpu_has_its_link_of_all_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
 
-    def measured(device: torch.device, *, all_devices: bool) -> HostLink:
+    def measured(device: torch.device, *, all_devices: bool) -> CalibratedLink:
         asked.append((device, all_devices))
         return LINK
 

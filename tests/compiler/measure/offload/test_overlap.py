@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 
-from autockpt.measure.offload import Overlap, measure_overlap
+from autockpt.measure.offload import CopyOverlap, measure_overlap
 from autockpt.offload import host_memory
 
 
 @pytest.mark.parametrize(("both", "hidden"), [(3.0, 1.0), (4.0, 0.5), (5.0, 0.0)])
 def test_hidden_is_what_of_the_shorter_one_adds_nothing(both: float, hidden: float) -> None:
-    assert Overlap("out", 1, compute_seconds=3.0, copy_seconds=2.0, both_seconds=both).hidden == hidden
+    assert CopyOverlap("out", 1, compute_seconds=3.0, copy_seconds=2.0, both_seconds=both).hidden == hidden
 
 
 def test_both_directions_are_measured_and_leave_nothing_on_the_host() -> None:
