@@ -34,7 +34,8 @@ Reference = tuple[nn.Module, dict[str, torch.Tensor | None]]
 
 
 def steps(budgets: Mapping[str, float], mistaken: Sequence[str]) -> dict[str, Facts]:
-    """Each model at a share of the range of its plans: two right steps, and of some models one for every mistake."""
+    """Each model at a share of the range of its plans: a right step; of some models one for every mistake, and another
+    right one."""
     return {model: _step(model, budget, model in mistaken) for model, budget in budgets.items()}
 
 
@@ -48,7 +49,7 @@ def _step(model: str, budget: float, with_mistakes: bool) -> Facts:
         wrong = [each for module in lowered.modules for each in mistakes(module)] if with_mistakes else []
         unnoticed = [f"{each.kind}: {each.wait}" for each in wrong if _unnoticed(each, lowered, gpu, reference)]
         return {
-            "right": [right, _is_right(lowered, gpu, reference)],
+            "right": right and (not wrong or _is_right(lowered, gpu, reference)),
             "trouble": decision.dry_run_failure,
             "budget_bytes": decision.budget_bytes,
             "compiled_bytes": decision.compiled_bytes,
