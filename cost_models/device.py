@@ -90,6 +90,8 @@ class DeviceProfile:
     """Copies in, likewise."""
     copy_latency_seconds: NotNegative = 0.0
     """Of one copy, on top of its bytes."""
+    pin_bytes_per_second: NotNegative = 0.0
+    """At which host memory is mapped and pinned, once, when a plan is compiled; 0: not known."""
     efficiency: Mapping[str, Curve] = field(default_factory=dict)
     """By family, the share of the matrix peak that is reached as a function of the seconds at peak; 1 if missing.
 

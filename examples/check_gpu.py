@@ -3,7 +3,9 @@
     python examples/check_gpu.py
 
 Runs `autockpt verify --device cuda` over a few models: real steps inside three budgets each, peaks from torch's own
-counters, gradients beside plain Inductor's; then times these steps in turn. Exits with 1 where a promise is broken.
+counters, gradients beside plain Inductor's; then times these steps in turn. Then the link to the host: bandwidth of
+each direction, how much of a copy hides behind matmuls, and steps that offload, beside what was forecast
+(check_copies.py). Exits with 1 where a promise is broken.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from check_copies import check_copies
 from gpt import gpt8
 
 import autockpt
@@ -52,6 +55,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--models", nargs="+", choices=MODELS, default=list(MODELS), metavar="MODEL", help="some of them"
     )
+    parser.add_argument(
+        "--copies", choices=MODELS, default="gpt.py:gpt8", metavar="MODEL", help="the one that offloads"
+    )
     asked = parser.parse_args(words)
     verdicts: list[Verdict] = []
     times: list[str] = []
@@ -67,7 +73,8 @@ def main(words: Sequence[str] | None = None) -> int:
     print(f"{describe(torch.device(asked.device))}\n\n{verify_markdown(f'--device {asked.device}', verdicts, lines)}")
     print("| step time, plain Inductor's is 1 | " + " | ".join(f"budget {budget}" for budget in BUDGETS) + " |")
     print("|---|" + "---|" * len(BUDGETS), *times, sep="\n")
-    return 1 if falling_peaks(verdicts) or any(verdict.broken for verdict in verdicts) else 0
+    copies_hold = check_copies(torch.device(asked.device), str(HERE / asked.copies), MODELS[asked.copies], _say)
+    return 1 if falling_peaks(verdicts) or any(verdict.broken for verdict in verdicts) or not copies_hold else 0
 
 
 def describe(device: torch.device) -> str:

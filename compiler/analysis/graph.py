@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
@@ -54,6 +54,8 @@ class GraphAnalysis:
     """The baselines as plans."""
     is_fixed: bool = False
     """The plan was given, not chosen."""
+    without_offload: tuple[Point, ...] = ()
+    """The frontier of plans that offload nothing, where others may."""
 
     @cached_property
     def table(self) -> PlanTable:
@@ -96,6 +98,7 @@ def analyze_graph(joint: JointModule, request: Request, with_frontier: bool) -> 
         build_timeline(decision.frontier.simulator, decision.plan),
         tuple(baselines),
         is_fixed,
+        tuple(_without_offload(joint, choice, request, baselines)),
     )
 
 
@@ -124,6 +127,21 @@ def _frontier_points(decision: Decision, fastest: Candidate, progress: Progress)
         if candidate.seconds < best_seconds or chosen:
             best_seconds = min(best_seconds, candidate.seconds)
             yield replace(Point.of(candidate), budget_bytes=budget_bytes, chosen=chosen)
+
+
+def _without_offload(
+    joint: JointModule, choice: Choice, request: Request, baselines: Sequence[Candidate]
+) -> Iterator[Point]:
+    """For comparison; none where offloading was not asked for or there is no link."""
+    decision = choice.decision
+    if not decision.problem.host_bytes or decision.frontier.simulator.link is None or request.plan is not None:
+        return
+    progress = prefixed(request.progress, "without offloading")
+    alone = replace(request, setup=replace(request.setup, host_bytes=0), dry_run=False, progress=progress)
+    other = choose(joint, alone).decision
+    fastest = min(other.frontier.fastest, other.candidate, *baselines, key=_by_seconds)
+    for point in _frontier_points(other, fastest, progress):
+        yield replace(point, chosen=False)
 
 
 def _baselines(joint: JointModule, decision: Decision, progress: Progress) -> Iterator[Candidate]:

@@ -101,6 +101,8 @@ def _offload(decision: Decision, timeline: Timeline) -> dict[str, Any]:
     """One entry; none where nobody asked for offloading."""
     if not decision.problem.host_bytes:
         return {}
+    device = decision.problem.device
+    rate = device.pin_bytes_per_second if device else 0.0
     copies = [
         {
             "name": copy.name,
@@ -116,6 +118,7 @@ def _offload(decision: Decision, timeline: Timeline) -> dict[str, Any]:
             "host_bytes": decision.candidate.host_bytes,
             "moved_bytes": sum(copy.nbytes for copy in timeline.copies),
             "exposed_seconds": decision.candidate.exposed_seconds,
+            "pin_seconds": decision.candidate.host_bytes / rate if rate else None,
             "why_not": decision.why_not_offloaded,
             "copies": copies,
         }

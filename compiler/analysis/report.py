@@ -15,6 +15,7 @@ memory                          bytes of parameters (buffers included), gradient
 optimizer                       name, state_bytes; or null
 frontier                        plans by rising peak: budget_bytes, peak_bytes, step_seconds, recompute_seconds,
                                 saved_bytes, method, chosen
+frontier_without_offload        the same of plans that offload nothing; with offload and a link only
 baselines                       name, peak_bytes, step_seconds, recompute_seconds
 graphs                          one entry a graph, or a variant of it: see `graph_report`
 step                            all calls of the step on one clock: see `step_report`; null where it is one call
@@ -38,7 +39,7 @@ from typing import Any
 
 import torch
 
-from autockpt.analysis.graph import GraphAnalysis
+from autockpt.analysis.graph import GraphAnalysis, Point
 from autockpt.analysis.graph_report import graph_report
 from autockpt.analysis.rank.report import rank_report
 from autockpt.analysis.request import AnalysisRequest
@@ -121,18 +122,8 @@ def _figures(step: PlannedStep) -> dict[str, Any]:
         "fastest_seconds": fastest.seconds,
         "overhead": seconds / fastest.seconds - 1 if fastest.seconds else 0.0,
         "outcome": decision.outcome.name.lower(),
-        "frontier": [
-            {
-                "budget_bytes": point.budget_bytes + state,
-                "peak_bytes": point.peak_bytes + state,
-                "step_seconds": point.step_seconds,
-                "recompute_seconds": point.recompute_seconds,
-                "saved_bytes": point.saved_bytes,
-                "method": point.name,
-                "chosen": point.chosen,
-            }
-            for point in graph.frontier
-        ],
+        "frontier": [_point(point, state) for point in graph.frontier],
+        **_without_offload(graph, state),
         "baselines": [
             {
                 "name": point.name,
@@ -143,6 +134,25 @@ def _figures(step: PlannedStep) -> dict[str, Any]:
             for point in graph.baselines
         ],
     }
+
+
+def _point(point: Point, state_bytes: int) -> dict[str, Any]:
+    return {
+        "budget_bytes": point.budget_bytes + state_bytes,
+        "peak_bytes": point.peak_bytes + state_bytes,
+        "step_seconds": point.step_seconds,
+        "recompute_seconds": point.recompute_seconds,
+        "saved_bytes": point.saved_bytes,
+        "method": point.name,
+        "chosen": point.chosen,
+    }
+
+
+def _without_offload(graph: GraphAnalysis, state_bytes: int) -> dict[str, Any]:
+    """No entry where nothing may be offloaded: `frontier` is that frontier then."""
+    if not graph.without_offload:
+        return {}
+    return {"frontier_without_offload": [_point(point, state_bytes) for point in graph.without_offload]}
 
 
 def _memory(step: PlannedStep) -> dict[str, Any]:

@@ -17,10 +17,12 @@ from autockpt.measure.loops import (
 )
 from autockpt.measure.offload import (
     FRACTIONS,
+    DeviceCopier,
     OffloadVerdict,
     offload_lines,
     offload_markdown,
     offload_table,
+    time_host_link,
     verify_offload,
 )
 from autockpt.measure.peak import measure_peak, measure_peaks
@@ -46,6 +48,7 @@ __all__ = [
     "FRACTIONS",
     "TOLERANCE",
     "ComparedLoop",
+    "DeviceCopier",
     "OffloadVerdict",
     "RankJob",
     "Ratio",
@@ -83,6 +86,7 @@ __all__ = [
     "step_markdown",
     "step_summary",
     "step_table",
+    "time_host_link",
     "verify_markdown",
     "verify_offload",
     "verify_on_ranks",

@@ -3,8 +3,8 @@
 A side stream waits for the computation at the moment a copy starts: what it reads is written by then, and nobody uses
 the memory that it writes any more. `wait` lets the computation wait for the event of the copy. Freeing the source
 afterwards is safe without `record_stream`: memory that torch's allocator hands out again is used by later kernels of
-the computation, and these run behind the event. The same holds for host memory that is taken again: the next copy into
-it starts behind the computation, which is behind the event of the last copy out of it.
+the computation, and these run behind the event. Host memory is another matter: it may be taken again by a computation
+on another stream, so that a copy out waits for the last copy in that read this memory.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ class CudaCopy:
         stream.wait_stream(torch.cuda.current_stream(stream.device))
         with torch.cuda.stream(stream):
             written.copy_(source, non_blocking=True)
-            self._done = stream.record_event()
+            self.done = stream.record_event()
 
     def wait(self) -> None:
-        torch.cuda.current_stream(self._stream.device).wait_event(self._done)
+        torch.cuda.current_stream(self._stream.device).wait_event(self.done)
 
     def abandon(self) -> None:
         """After an exception, or where a result is dropped unread: rare, so the process waits."""
-        self._done.synchronize()
+        self.done.synchronize()
 
 
 class CudaTransfers(Transfers):
@@ -37,16 +37,22 @@ class CudaTransfers(Transfers):
         self._device = device
         self._out = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         self._in = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        self._read: dict[int, torch.cuda.Event] = {}
+        """By address of the host: the last copy in from there. One entry a block, of which there are few."""
 
     def copy_out(self, source: torch.Tensor) -> torch.Tensor:
         _refuse_capture()
         return super().copy_out(source)
 
     def start_out(self, source: torch.Tensor, host: torch.Tensor) -> StartedCopy:
+        if read := self._read.pop(host.data_ptr(), None):
+            self._out.wait_event(read)
         return CudaCopy(self._out, source, host)
 
     def start_in(self, host: torch.Tensor, copied: torch.Tensor) -> StartedCopy:
-        return CudaCopy(self._in, host, copied)
+        copy = CudaCopy(self._in, host, copied)
+        self._read[host.data_ptr()] = copy.done
+        return copy
 
     def empty_on_device(self, host: torch.Tensor) -> torch.Tensor:
         return torch.empty_strided(host.size(), host.stride(), dtype=host.dtype, device=self._device)

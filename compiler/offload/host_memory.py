@@ -15,6 +15,7 @@ import warnings
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache, partial
 
 import torch
@@ -137,5 +138,19 @@ def prepare(device: torch.device, sizes: Iterable[int]) -> None:
 def _pin_for_cuda(index: int, address: int, size: int) -> str:
     """Memory is pinned for all devices of a process (portable), whichever of them is current."""
     with torch.cuda.device(index):
-        error = torch.cuda.cudart().cudaHostRegister(address, size, 1)  # type: ignore[no-untyped-call]
-    return "" if int(error) == 0 else f"cudaHostRegister: error {int(error)}"
+        error = int(torch.cuda.cudart().cudaHostRegister(address, size, 1))  # type: ignore[no-untyped-call]
+        if error == 0:
+            return ""
+        _clear_error(index)
+    return f"cudaHostRegister: error {error}"
+
+
+def _clear_error(index: int) -> None:
+    """CUDA keeps the error, and torch would raise it at the next kernel, as "out of memory" on an empty device. The
+    check after a launch clears it. An error that cannot be cleared is raised at the next launch again."""
+    with suppress(RuntimeError):
+        _launch(index)
+
+
+def _launch(index: int) -> None:
+    torch.zeros(1, device=torch.device("cuda", index))

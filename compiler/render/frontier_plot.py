@@ -24,11 +24,14 @@ def save_frontier_plot(report: Mapping[str, Any], path: str) -> None:
     title = f"{report['target']} on {report['device']['name']}"
     with new_axes(path, title, "peak, MiB", "step time, ms", size=(8, 4.2)) as axes:
         line, points = _points(plans), _points(baselines)
+        others = _points(report.get("frontier_without_offload", ()))
+        if others:
+            axes.plot(*zip(*others, strict=True), "o--", color=colour("plain"), markersize=4)
         axes.plot(*zip(*line, strict=True), "o-", color=colour("accent"), markersize=5)
         axes.plot(*zip(*points, strict=True), "D", markersize=7, markerfacecolor="none", color=colour("muted"))
         chosen = [point for point, plan in zip(line, plans, strict=True) if plan["chosen"]]
         axes.plot(*zip(*chosen, strict=True), "*", markersize=15, color=colour("chosen"))
-        _widen(axes, [*line, *points])
+        _widen(axes, [*line, *points, *others])
         if axes.get_xlim()[0] < budget < axes.get_xlim()[1]:
             axes.axvline(budget, color=colour("over"), linestyle=(0, (5, 4)), linewidth=1.3)
             axes.axvspan(budget, axes.get_xlim()[1], color=colour("chosen"), alpha=0.06, linewidth=0)
@@ -36,7 +39,9 @@ def save_frontier_plot(report: Mapping[str, Any], path: str) -> None:
             axes.annotate(said, (budget, 1), (4, -3), **_text("over"), va="top", xycoords=("data", "axes fraction"))
         names = [(line[0], "minimum peak", "ink"), (line[-1], "fastest", "ink"), (chosen[0], "chosen", "ink")]
         names += [(point, one["name"], "muted") for point, one in zip(points, baselines, strict=True)]
-        _label(axes, names, [*_along(line), *points], budget)
+        # In the middle of their lines.
+        names += [(others[len(others) // 2], "without offloading", "ink")] if others else []
+        _label(axes, names, [*_along(line), *(_along(others) if others else ()), *points], budget)
 
 
 def _points(plans: Sequence[Mapping[str, Any]]) -> list[tuple[float, float]]:

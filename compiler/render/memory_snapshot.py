@@ -2,13 +2,15 @@
 
 The viewer shows the frames of a block as a stack trace, `filename:line:name` each. Here the frames name the tensor, the
 module and source line that make it, and the reason why it is saved or recomputed.
+
+What waits on the host is in a trace and a segment of their own, of device 1: none of its bytes is in those of device 0.
 """
 
 from __future__ import annotations
 
 import pickle
 from bisect import bisect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +18,9 @@ from autockpt.render.step import OPTIMIZER, graph_launches, optimizer_bytes, out
 
 _BASE = 0x7F0000000000
 """An address as CUDA gives a segment; exact as a float, which is what the viewer converts it to."""
+_HOST_BASE = 0x100000000000
+_HOST = "offloaded"
+"""The kind of memory that is on the host."""
 _PROTOCOL = 4
 """The newest pickle protocol that the viewer's JavaScript reads."""
 _POOL = (0, 0)
@@ -39,6 +44,10 @@ class _Block:
         return {**where, "time_us": time_us, "frames": self.frames, "category": self.kind}
 
 
+_Event = tuple[int, str, _Block]
+"""Microsecond, `alloc` or `free`, and block."""
+
+
 def snapshot_bytes(report: Mapping[str, Any]) -> bytes:
     """The content of a file that the viewer opens."""
     return pickle.dumps(memory_snapshot(report), protocol=_PROTOCOL)
@@ -46,25 +55,33 @@ def snapshot_bytes(report: Mapping[str, Any]) -> bytes:
 
 def memory_snapshot(report: Mapping[str, Any]) -> dict[str, Any]:
     """Lists, dictionaries, strings and integers only."""
-    memory = FirstFit(_BASE)
+    replayed = [_replay(_events(report), 0, _BASE)]
+    if on_host := sorted(_host_events(report), key=lambda event: event[0]):
+        replayed.append(_replay(on_host, 1, _HOST_BASE))
+    return {"segments": [segment for segment, _ in replayed], "device_traces": [trace for _, trace in replayed]}
+
+
+def _replay(events: Iterable[_Event], device: int, base: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The segment after the step, and the trace."""
+    memory = FirstFit(base)
     live: dict[int, _Block] = {}
-    events = []
-    for time_us, action, block in _events(report):
+    trace = []
+    for time_us, action, block in events:
         if action == "alloc":
             block.address = memory.allocate(block.nbytes)
             live[block.address] = block
-            events.append(block.event("alloc", time_us))
+            trace.append(block.event("alloc", time_us))
         else:
             memory.free(block.address, block.nbytes)
             del live[block.address]
-            events += [block.event("free_requested", time_us), block.event("free_completed", time_us)]
+            trace += [block.event("free_requested", time_us), block.event("free_completed", time_us)]
     # Where events have categories, the viewer (2.13) does not start unless one of them is "unknown".
     segment = _Block(memory.used_bytes, "unknown", [], memory.base).event("segment_alloc", 0)
-    return {"segments": [_segment(memory, live)], "device_traces": [[segment, *events]]}
+    return _segment(memory, live, device), [segment, *trace]
 
 
-def _events(report: Mapping[str, Any]) -> Iterator[tuple[int, str, _Block]]:
-    """Microsecond, `alloc` or `free`, and block. A launch allocates its results before it frees what it read last."""
+def _events(report: Mapping[str, Any]) -> Iterator[_Event]:
+    """A launch allocates its results before it frees what it read last."""
     allocated: dict[tuple[int, int], list[_Block]] = {}
     freed: dict[tuple[int, int], list[_Block]] = {}
     if optimizer := optimizer_bytes(report):
@@ -90,7 +107,21 @@ def _events(report: Mapping[str, Any]) -> Iterator[tuple[int, str, _Block]]:
         yield from ((round(launch.end_seconds * 1e6), "free", block) for block in freed.get(at, []))
 
 
-def _segment(memory: FirstFit, live: Mapping[int, _Block]) -> dict[str, Any]:
+def _host_events(report: Mapping[str, Any]) -> Iterator[_Event]:
+    """A block from the start of each copy out to the end of the copy in."""
+    for graph in report["graphs"]:
+        tensors = {tensor["name"]: tensor for tensor in graph.get("tensors", ())}
+        blocks: dict[str, _Block] = {}
+        for copy in sorted(graph.get("offload", {}).get("copies", ()), key=lambda copy: float(copy["start_seconds"])):
+            name, is_out = copy["name"], copy["direction"] == "out"
+            if is_out:
+                frames = frames_of({"name": name, "kind": _HOST}, tensors.get(name, {}))
+                blocks[name] = _Block(copy["bytes"], _HOST, frames)
+            end = copy["start_seconds"] + (0.0 if is_out else copy["seconds"])
+            yield round(end * 1e6), "alloc" if is_out else "free", blocks[name]
+
+
+def _segment(memory: FirstFit, live: Mapping[int, _Block], device: int) -> dict[str, Any]:
     """The segment after the step: blocks that are live, and the free parts between them."""
     blocks, end = [], memory.base
     for address in sorted(live):
@@ -103,7 +134,7 @@ def _segment(memory: FirstFit, live: Mapping[int, _Block]) -> dict[str, Any]:
         blocks.append(_free(end, memory.base + memory.used_bytes))
     used = sum(rounded(block.nbytes) for block in live.values())
     return {
-        "device": 0,
+        "device": device,
         "address": memory.base,
         "total_size": memory.used_bytes,
         "allocated_size": used,

@@ -100,7 +100,14 @@ def _offload(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         moved, waits = format_size(found["moved_bytes"]), format_seconds(found["exposed_seconds"])
         tensors = sum(copy["direction"] == "out" for copy in found["copies"])
         on_host = f"{tensors} tensors, {format_size(found['host_bytes'])} on the host"
-        yield "offloaded", f"{on_host}; {moved} moved, for which the step waits {waits}"
+        pinned = found.get("pin_seconds")
+        once = f"; pinned once, in {format_seconds(pinned)}" if pinned else ""
+        yield "offloaded", f"{on_host}; {moved} moved, for which the step waits {waits}{once}"
+    if others := report.get("frontier_without_offload"):
+        fitting = [point["step_seconds"] for point in others if point["peak_bytes"] <= report["budget_bytes"]]
+        lowest = min(point["peak_bytes"] for point in others)
+        step = f"{format_seconds(min(fitting))} a step" if fitting else "no plan fits this budget"
+        yield "otherwise", f"without offloading: {step}; minimum peak {format_size(lowest)}"
 
 
 def rank_facts(rank: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

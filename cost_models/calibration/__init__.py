@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from autockpt.cost_models.calibration.copies import IN, OUT, CalibratedLink, MeasuredCopy, fit_host_link
     from autockpt.cost_models.calibration.fit import HELD_OUT
     from autockpt.cost_models.calibration.links import TimedLink, time_links
     from autockpt.cost_models.calibration.procedure import Calibration, calibrate, expected_steps
@@ -17,17 +18,27 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HELD_OUT",
+    "IN",
+    "OUT",
+    "CalibratedLink",
     "Calibration",
+    "MeasuredCopy",
     "Measurement",
     "TimedLink",
     "calibrate",
     "expected_steps",
+    "fit_host_link",
     "time_kernel",
     "time_links",
 ]
 
 _MODULES = {
     "HELD_OUT": "fit",
+    "IN": "copies",
+    "OUT": "copies",
+    "CalibratedLink": "copies",
+    "MeasuredCopy": "copies",
+    "fit_host_link": "copies",
     "Calibration": "procedure",
     "Measurement": "sample",
     "TimedLink": "links",

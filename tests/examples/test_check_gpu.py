@@ -26,6 +26,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     monkeypatch.setattr(check_gpu, "verify_target", verify_target)
     monkeypatch.setattr(check_gpu, "_ratios", lambda *_: ["1.20", "1.10", "1.00"])
+    monkeypatch.setattr(check_gpu, "check_copies", lambda *_: True)
     return asked
 
 
@@ -43,6 +44,14 @@ def test_a_model_that_fails_does_not_stop_the_others(capsys: pytest.CaptureFixtu
     printed = capsys.readouterr().out
     assert "RuntimeError: no such kernel" in printed
     assert "| gpt2 | 1.0 |" in printed
+
+
+def test_a_promise_about_copies_that_is_broken_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(check_gpu, "check_copies", lambda *arguments: bool(asked.append(arguments)))
+    assert check_gpu.main(["--device", "cpu", "--models", "gpt.py:gpt2", "--copies", "gpt.py:gpt2"]) == 1
+    ((device, target, settings, _),) = asked
+    assert (str(device), target.endswith("gpt.py:gpt2"), settings) == ("cpu", True, {})
 
 
 def test_its_models_exist() -> None:

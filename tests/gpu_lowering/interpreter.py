@@ -60,6 +60,7 @@ def interpreted() -> Iterator[Launches]:
         patch.object(CachingAutotuner, "run", recorded),
         patch.multiple(libdevice, **functions),
         patch.object(InterpreterBuilder, "cast_impl", _rounding(InterpreterBuilder.cast_impl)),
+        patch.object(InterpreterBuilder, "create_atomic_rmw", _contiguous(InterpreterBuilder.create_atomic_rmw)),
         patch.object(interpreter_builder, "options", options),
         patch.object(torch._C._dynamo.guards, "_empty_strided_cuda", launches.poisoned),
     ):
@@ -88,6 +89,16 @@ def _rounding(cast: Callable[..., Any]) -> Callable[..., Any]:
         return cast(self, source, wanted)
 
     return rounded
+
+
+def _contiguous(atomic: Callable[..., Any]) -> Callable[..., Any]:
+    """The interpreter reads operands of atomics as if they were contiguous; a mask that was broadcast is not."""
+
+    def made(self: Any, operation: Any, pointer: Any, value: Any, mask: Any, *rest: Any) -> Any:
+        operands = (TensorHandle(np.ascontiguousarray(one.data), one.dtype) for one in (pointer, value, mask))
+        return atomic(self, operation, *operands, *rest)
+
+    return made
 
 
 def _library() -> dict[str, Callable[..., torch.Tensor]]:

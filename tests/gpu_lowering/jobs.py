@@ -54,6 +54,10 @@ RUNS = {
     },
     "flexible float32": _run("flexible", "float32"),
 }
+OFFLOADING = {"gpt": 0.0, "llama": 0.2, "resnet": 0.0, "unet": 0.0, "moe": 0.0}
+"""Small models of the zoo, each at a share of the range of its plans at which something is offloaded."""
+MISTAKEN = ("llama", "unet")
+"""Of these every wait is left out, and set behind the first use of its copy."""
 CUBINS = {
     f"sm_{number}": Job("cubins.compile_all", {"architecture": number}, compiles=tuple(RUNS)) for number in (80, 90)
 }
@@ -62,6 +66,7 @@ JOBS = {
     "llama": Job("peaks.llama", {"budgets": (0.0, 1.0)}),
     **RUNS,
     "blocks": Job("peaks.blocks", {"models": _WEIGHED, "budgets": BUDGETS}),
+    "copies": Job("copies.steps", {"budgets": OFFLOADING, "mistaken": MISTAKEN}),
     "recomputed masks": Job("proofs.recomputed_masks", {"budget": 0.0}),
     "cudagraphs": Job("peaks.cudagraphs", {"models": ("transformer", "convolution"), "mode": "reduce-overhead"}),
     "memory in use": Job("peaks.memory_in_use", {"profile": "l4", "states": IN_USE}),

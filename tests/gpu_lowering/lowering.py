@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
@@ -50,6 +51,8 @@ class LoweredStep:
     arguments: tuple[Any, ...]
     """The fake tensors that Dynamo passed."""
     wrappers: list[str]
+    modules: list[ModuleType]
+    """The wrappers, loaded."""
     decision: autockpt.GraphDecision | None
     found_in_cache: int
     """Wrappers that a dry run had generated before."""
@@ -102,12 +105,13 @@ def lower_fake(step: FakeStep, backend: str, options: Any) -> LoweredStep:
     before = len(autockpt.decisions())
     torch._dynamo.reset()
     counters.clear()
-    with _recorded() as wrappers, step.mode, suppress(_Caught):
+    with _recorded() as modules, step.mode, suppress(_Caught):
         torch.compile(step.forward, backend=catch, fullgraph=True)(*step.inputs)
     ((compiled, arguments),) = caught
     made = autockpt.decisions()[before:]
     found = counters["inductor"]["fxgraph_cache_hit"]
-    return LoweredStep(compiled, arguments, wrappers, made[0] if made else None, found)
+    wrappers = [Path(str(module.__file__)).read_text() for module in modules]
+    return LoweredStep(compiled, arguments, wrappers, modules, made[0] if made else None, found)
 
 
 class _Caught(Exception):
@@ -115,16 +119,16 @@ class _Caught(Exception):
 
 
 @contextmanager
-def _recorded() -> Iterator[list[str]]:
-    """Sources of the wrappers that are loaded to run. A dry run loads its wrappers without this function."""
-    wrappers: list[str] = []
+def _recorded() -> Iterator[list[ModuleType]]:
+    """The wrappers that are loaded to run. A dry run loads its wrappers without this function."""
+    wrappers: list[ModuleType] = []
     load = PyCodeCache.load_by_key_path
 
     def recorded(key: str, path: str, *args: Any, **kwargs: Any) -> Any:
-        source = Path(path).read_text()
-        if "async_compile = AsyncCompile()" in source:
-            wrappers.append(source)
-        return load(key, path, *args, **kwargs)
+        module = load(key, path, *args, **kwargs)
+        if "async_compile = AsyncCompile()" in Path(path).read_text():
+            wrappers.append(module)
+        return module
 
     with patch.object(PyCodeCache, "load_by_key_path", recorded):
         yield wrappers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,9 +32,20 @@ _INTERRUPTED = 130
     is_flag=True,
     help="Instead: time collectives between ranks, for the links of the profile; run by torchrun, one rank a device.",
 )
+@click.option(
+    "--host-link",
+    is_flag=True,
+    help="Instead: time copies to the host and back alone, for the profile. On the CPU, which is its own "
+    "host, this is the only way to get a link.",
+)
+@click.option(
+    "--all-devices",
+    is_flag=True,
+    help="Copy on all GPUs of this host at once, which share its memory; the slowest counts.",
+)
 @click.option("--json", is_flag=True, help="Print every measurement as JSON instead of a table.")
 def command(**values: Any) -> int:
-    """Time this machine's kernels and fit a device profile to them.
+    """Time this machine's kernels and fit a device profile to them; of a GPU also the link to its host.
 
     The profile is written where autockpt finds it on this machine from then on; `autockpt devices` lists it. Best run
     on an otherwise idle machine.
@@ -54,12 +66,20 @@ def _run(parsed: Arguments) -> int:
         from autockpt.commands.calibrate.links import calibrate_links
 
         return calibrate_links(device, path, as_json=parsed.json)
+    if parsed.host_link:
+        from autockpt.commands.calibrate.host_link import calibrate_host_link
+
+        return calibrate_host_link(device, path, all_devices=parsed.all_devices, as_json=parsed.json)
+    if parsed.all_devices and device.type == "cpu":
+        raise click.UsageError(
+            "--all-devices is for the link to the host, which calibrate times on a GPU or --host-link"
+        )
     plot = parsed.plot or str(path.with_suffix(".png"))
     can_plot = find_spec("matplotlib") is not None
     if can_plot:
         check_plot(plot)
     try:
-        calibration = _calibrate(device, parsed.quick)
+        calibration = _with_host_link(_calibrate(device, parsed.quick), device, parsed.all_devices)
         save_profile(calibration.profile, path)
     except KeyboardInterrupt:
         print("autockpt: calibration stopped; nothing was written", file=sys.stderr)
@@ -104,6 +124,17 @@ def _calibrate(device: torch.device, quick: bool) -> Calibration:
     total = expected_steps(quick)
     with progress_line() as progress:
         return calibrate(name, quick, lambda text, done: progress(f"{text} ({done} of {total})"), hardware_name(device))
+
+
+def _with_host_link(calibration: Calibration, device: torch.device, all_devices: bool) -> Calibration:
+    """A CPU is its own host: nothing is offloaded by a profile of it, unless `--host-link` asks for that."""
+    if device.type == "cpu":
+        return calibration
+    from autockpt.commands.calibrate.host_link import link_lines, measured_link
+
+    link = measured_link(device, all_devices=all_devices)
+    notes = (*calibration.notes, *link_lines(link))
+    return replace(calibration, profile=link.written_to(calibration.profile), notes=notes)
 
 
 def _print(calibration: Calibration, *, as_json: bool) -> None:

@@ -18,7 +18,7 @@ from autockpt.measure.offload.verdict import OffloadVerdict
 from autockpt.measure.peak import measure_peak
 from autockpt.measure.step import Training
 from autockpt.measure.verify import TOLERANCE
-from autockpt.offload import HostBlocks, drain, host_memory, slowed
+from autockpt.offload import drain, host_memory, slowed
 from autockpt.partition import GraphDecision, decisions
 from autockpt.progress import report
 
@@ -52,7 +52,7 @@ class OffloadCheck:
     def verdict(self, target: str, fraction: float) -> OffloadVerdict:
         made, training = self._made, self._training
         report("measuring the peak and comparing gradients")
-        with _tried(self._memory):
+        with self._tried():
             compared = self._reference.compare(training)
             host = self._between_passes()
         measured = measure_peak(training.step, training.device) + training.graph_input_bytes
@@ -88,10 +88,21 @@ class OffloadCheck:
         broken = []
         for name, check in checks.items():
             report(f"checking: {name}")
-            with _tried(self._memory):
+            with self._tried():
                 if not check():
                     broken.append(name)
         return replace(verdict, broken=(*verdict.broken, *broken))
+
+    @contextmanager
+    def _tried(self) -> Iterator[None]:
+        """Copies on the CPU are late, and their memory is poisoned. That of a GPU is not: the CPU, which is ahead,
+        would write into memory that a copy still reads."""
+        self._memory.poison = self._training.device.type == "cpu"
+        try:
+            with slowed(_LATE_SECONDS):
+                yield
+        finally:
+            self._memory.poison = False
 
     def _forward(self, training: Training) -> torch.Tensor:
         """A loss whose backward has not run."""
@@ -157,14 +168,3 @@ class OffloadCheck:
 
 def _holds(compared: Comparison) -> bool:
     return compared.beyond_noise <= TOLERANCE
-
-
-@contextmanager
-def _tried(memory: HostBlocks) -> Iterator[None]:
-    """Copies on the CPU are late, and their memory is poisoned."""
-    memory.poison = True
-    try:
-        with slowed(_LATE_SECONDS):
-            yield
-    finally:
-        memory.poison = False

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_sample import sample_report
+from report_sample import offloaded_report, sample_report
+from report_sample_memory import MIB
 from torch.cuda._memory_viz import segsum, trace
 
 from autockpt.render.memory_snapshot import memory_snapshot, rounded, snapshot_bytes
@@ -97,6 +98,28 @@ def test_graph_inputs_and_optimizer_state_come_first_and_are_never_freed() -> No
     graph_inputs = ("optimizer state", "parameters", "inputs")
     assert [event["category"] for event in events[1:4]] == list(graph_inputs)
     assert not [event for event in events if event["action"] != "alloc" and event["category"] in graph_inputs]
+
+
+def test_what_waits_on_the_host_has_a_trace_and_a_segment_of_its_own() -> None:
+    report = offloaded_report()
+    (graph,) = report["graphs"]
+    out, back = graph["offload"]["copies"]
+    snapshot = memory_snapshot(report)
+    _, alloc, *freed = snapshot["device_traces"][1]
+    assert (alloc["category"], alloc["size"], alloc["frames"][0]["name"].split()[0]) == ("offloaded", 64 * MIB, "gelu")
+    assert alloc["time_us"] == round(out["start_seconds"] * 1e6)
+    assert {event["time_us"] for event in freed} == {round((back["start_seconds"] + back["seconds"]) * 1e6)}
+    assert [segment["device"] for segment in snapshot["segments"]] == [0, 1]
+    assert snapshot["segments"][1]["total_size"] == 64 * MIB
+
+
+def test_bytes_of_the_host_are_not_among_those_of_the_device() -> None:
+    plain, offloaded = memory_snapshot(sample_report()), memory_snapshot(offloaded_report())
+    assert [event["size"] for event in offloaded["device_traces"][0]] == [
+        event["size"] for event in plain["device_traces"][0]
+    ]
+    assert all(event["category"] != "offloaded" for event in offloaded["device_traces"][0])
+    assert len(plain["device_traces"]) == len(plain["segments"]) == 1
 
 
 def test_times_never_decrease() -> None:
