@@ -21,8 +21,7 @@ from autockpt.passes.forecast import Absence, Crossing, HostLink, Simulator, fin
 from autockpt.passes.forecast.copies.replay import backward_with_copies, forward_with_copies
 from autockpt.passes.forecast.replay import ReplayedPass
 from autockpt.passes.graph.value import Role
-from autockpt.passes.instances import write_plan
-from autockpt.passes.problem import Plan, Problem, may_offload
+from autockpt.passes.problem import Plan, PlanWriter, Problem, may_offload
 
 Costs = list[tuple[int, float]]
 """Peak and seconds of the passes of plans, none of which is better in both than another."""
@@ -110,8 +109,9 @@ def every_backward(posed: Problem) -> Iterator[Plan]:
                     rest = unread.difference(graph.by_name[name].inputs)
                     yield from follow((*done, name), left, rest | {name})
 
+    writer = PlanWriter(posed)
     for sequence in follow((), 0, frozenset()):
-        plan = write_plan(posed, sequence)
+        plan = writer.write(sequence)
         if not plan.saved & posed.unsavable:
             yield plan
 

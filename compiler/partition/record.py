@@ -30,8 +30,8 @@ from autockpt.partition.messages import (
     tensor_table,
 )
 from autockpt.passes.forecast import Forecast
-from autockpt.passes.planners import Decision
-from autockpt.passes.problem import Gap, Outcome, Plan
+from autockpt.passes.planners import Decision, Gap
+from autockpt.passes.problem import Outcome, Plan
 from autockpt.passes.sizes import SizeRange
 from autockpt.plans import PlanFile
 

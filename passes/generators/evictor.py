@@ -14,8 +14,7 @@ from itertools import islice
 
 from autockpt.passes.forecast import Content, Peak, Simulator
 from autockpt.passes.graph import Kind, Role
-from autockpt.passes.instances import PlanWriter
-from autockpt.passes.problem import Plan, Problem
+from autockpt.passes.problem import Plan, PlanWriter, Problem
 
 _EVICTABLE = (Content.SAVED, Content.RECOMPUTED)
 _GROUPS = 3

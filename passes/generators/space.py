@@ -12,9 +12,8 @@ from typing import Any, TypeVar
 from autockpt.passes.forecast import Candidate, Evaluator
 from autockpt.passes.generators.cuts import CutHull
 from autockpt.passes.generators.hosting import with_tagged
-from autockpt.passes.instances import PlanWriter
 from autockpt.passes.intervals import HostedBound, HostedIntervals, IntervalSearch
-from autockpt.passes.problem import Problem, boundary_bytes, may_offload
+from autockpt.passes.problem import PlanWriter, Problem, boundary_bytes, may_offload
 
 T = TypeVar("T")
 CUT = "cut"

@@ -24,8 +24,7 @@ from autockpt.cost_models import Work
 from autockpt.passes.graph import JointGraph, Kind, Role, Trait, Value
 from autockpt.passes.instances.from_graph import Naming
 from autockpt.passes.instances.instance import Instance, Recomputations
-from autockpt.passes.instances.plan_writer import PlanWriter
-from autockpt.passes.problem import Plan, Problem
+from autockpt.passes.problem import Plan, PlanWriter, Problem
 
 _INPUT, _TANGENT, _END = "input", "tangent", "end_of_forward"
 

@@ -7,6 +7,7 @@ from autockpt.passes.planners.baselines import Baseline, find_baselines
 from autockpt.passes.planners.decide import CompiledPeak, Decision, decide, needed_bytes, pose, resolve
 from autockpt.passes.planners.fixed import check_fixed, decide_fixed
 from autockpt.passes.planners.frontier import PLANNERS, Frontier
+from autockpt.passes.planners.optimality import Gap
 from autockpt.passes.planners.refine import DryRunFailed, is_hopeless, refine
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Decision",
     "DryRunFailed",
     "Frontier",
+    "Gap",
     "check_fixed",
     "decide",
     "decide_fixed",

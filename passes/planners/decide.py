@@ -11,10 +11,10 @@ from autockpt.passes.forecast import Candidate, Forecast, HostLink
 from autockpt.passes.generators import Offloads
 from autockpt.passes.graph import JointGraph
 from autockpt.passes.planners.frontier import PLANNERS, Frontier
+from autockpt.passes.planners.optimality import Gap
 from autockpt.passes.problem import (
     CHECKED_MARGIN,
     Budget,
-    Gap,
     Lowering,
     Outcome,
     Plan,

@@ -14,7 +14,6 @@ from autockpt.passes.problem.offload import (
     may_offload,
     with_tags,
 )
-from autockpt.passes.problem.optimality import Gap
 from autockpt.passes.problem.plan import (
     CHECKED_MARGIN,
     UNCHECKED_MARGIN,
@@ -27,6 +26,7 @@ from autockpt.passes.problem.plan import (
     Problem,
     Setup,
 )
+from autockpt.passes.problem.plan_writer import PlanWriter
 from autockpt.passes.problem.price import find_workspaces, price, work_of_value
 from autockpt.passes.problem.schedule import Scheduler, planned_collectives, plans_saving, savable_set
 from autockpt.passes.problem.unavoidable import boundary_bytes, unavoidable_bytes
@@ -37,12 +37,12 @@ __all__ = [
     "UNCHECKED_MARGIN",
     "BrokenPlan",
     "Budget",
-    "Gap",
     "InductorRules",
     "Lowering",
     "Offload",
     "Outcome",
     "Plan",
+    "PlanWriter",
     "Problem",
     "Scheduler",
     "Setup",

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from autockpt.passes.problem import Budget, Gap, Outcome
+from autockpt.passes.planners import Gap
+from autockpt.passes.problem import Budget, Outcome
 from autockpt.passes.step.bound import bound_seconds
 from autockpt.passes.step.options import PlanOption
 from autockpt.passes.step.problem import CallPeaks, StepProblem

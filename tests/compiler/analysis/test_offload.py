@@ -105,7 +105,7 @@ def test_what_is_no_size_is_refused(size: str) -> None:
 
 
 def test_a_rank_of_a_job_is_refused() -> None:
-    with pytest.raises(OptionError, match="a rank of a job .* does not plan it there yet"):
+    with pytest.raises(OptionError, match=r"a rank of a job .* does not plan it there yet"):
         autockpt.analyze(lambda: None, world_size=2, offload=True)
 
 

@@ -15,9 +15,9 @@ from autockpt.passes.generators.generator import Cuts
 from autockpt.passes.generators.space import Effort, SearchSpace
 from autockpt.passes.generators.two_level import TwoLevel
 from autockpt.passes.graph.order import traced_order
-from autockpt.passes.instances.plan_writer import PlanWriter
 from autockpt.passes.planners.frontier import Frontier
 from autockpt.passes.problem.plan import Plan
+from autockpt.passes.problem.plan_writer import PlanWriter
 from autockpt.passes.problem.verify import verify
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from autockpt.passes.graph import Kind, Role
-from autockpt.passes.problem import Plan, Problem
+from autockpt.passes.problem.plan import Plan, Problem
 
 
 class PlanWriter:
