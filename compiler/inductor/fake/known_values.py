@@ -66,7 +66,7 @@ class StepMode(FakeTensorMode):  # type: ignore[no-untyped-call]  # torch's clas
             self._is_assuming = before
 
     def dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if isinstance(func, HigherOrderOperator) and func not in registered_hop_fake_fns:
+        if func not in registered_hop_fake_fns and isinstance(func, HigherOrderOperator):
             return func.python_key_table[FakeTensorMode](self, *args, **(kwargs or {}))
         try:
             return super().dispatch(func, types, args, kwargs)
