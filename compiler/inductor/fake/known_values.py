@@ -19,6 +19,8 @@ from typing import Any
 
 import torch
 from torch._guards import TracingContext
+from torch._higher_order_ops.utils import registered_hop_fake_fns
+from torch._ops import HigherOrderOperator
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.utils._mode_utils import no_dispatch
@@ -46,6 +48,9 @@ _ASSUMED: dict[Any, Any] = {
 class StepMode(FakeTensorMode):  # type: ignore[no-untyped-call]  # torch's class has no hints
     """The fake mode of a step. While `assuming`, reading a value outside of a compiled graph is no error."""
 
+    # torch looks for an operator's rule by the exact class of a mode, and finds none of FakeTensorMode's for this one.
+    supports_higher_order_operators = True
+
     def __init__(self) -> None:
         super().__init__(allow_non_fake_inputs=True)
         self.assumptions: dict[str, None] = {}
@@ -61,6 +66,8 @@ class StepMode(FakeTensorMode):  # type: ignore[no-untyped-call]  # torch's clas
             self._is_assuming = before
 
     def dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func not in registered_hop_fake_fns and isinstance(func, HigherOrderOperator):
+            return func.python_key_table[FakeTensorMode](self, *args, **(kwargs or {}))
         try:
             return super().dispatch(func, types, args, kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException):

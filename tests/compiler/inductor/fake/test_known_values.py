@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._higher_order_ops.associative_scan import associative_scan_op
+from torch._higher_order_ops.cond import cond_op
 from torch._subclasses import FakeTensor, FakeTensorMode
 
 from autockpt.cost_models import load_profile
 from autockpt.errors import AutockptError
 from autockpt.inductor.fake.cuda import fake_cuda_device
 from autockpt.inductor.fake.cuda_library import NoFakeCuda, cuda_library
-from autockpt.inductor.fake.known_values import KnownValues
+from autockpt.inductor.fake.known_values import KnownValues, StepMode
 from autockpt.inductor.fake.step import from_factory
 from autockpt.machine import cache_folder
 
@@ -139,3 +141,20 @@ def test_large_tables_are_not_allocated() -> None:
 
     (table,) = from_factory(factory, {}, CPU).inputs
     assert table.numel() == 10**14
+
+
+def test_a_step_runs_operators_on_functions_as_any_fake_mode_does() -> None:
+    def add(x: Tensor, y: Tensor) -> tuple[Tensor]:
+        return (x + y,)
+
+    def doubled(x: Tensor) -> tuple[Tensor]:
+        return (2 * x,)
+
+    with StepMode():
+        x = torch.randn(4, 8)
+        (scanned,) = associative_scan_op(add, (x,), ())
+        (chosen,) = cond_op(x.sum() > 0, doubled, doubled, (x,))
+    assert isinstance(scanned, FakeTensor)
+    assert scanned.shape == (4, 8)
+    assert isinstance(chosen, FakeTensor)
+    assert chosen.shape == (4, 8)
