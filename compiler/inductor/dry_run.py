@@ -117,6 +117,7 @@ def _run(
             held += tangents.values()
         del results, values, tangents
         gradients = backward.code.call(arguments)
+        live.peak = max(live.peak, live.now + _copied_bytes(inputs, gradients))
         del held, gradients, inputs
     in_backward = live.peak > first_peak
     return DryRun(
@@ -130,6 +131,23 @@ def _run(
         host_bytes=live.host_peak,
         timeline=tuple(live.timeline),
     )
+
+
+def _copied_bytes(inputs: Sequence[Any], gradients: Sequence[Any]) -> int:
+    """The most that autograd allocates when the backward is over: it copies a gradient whose strides are not those of
+    its parameter. Gradients are in the order of the graph's inputs, None for those without."""
+    pairs = zip(inputs, gradients, strict=False)
+    return max((one.nbytes for of, one in pairs if _is_moved(of, one)), default=0)
+
+
+def _is_moved(tensor: Any, gradient: Any) -> bool:
+    """Whether elements are in another order in memory; a dimension of one element has none."""
+    if not isinstance(tensor, torch.Tensor) or not isinstance(gradient, torch.Tensor):
+        return False
+    if tensor.size() != gradient.size():
+        return False
+    strides = zip(tensor.size(), tensor.stride(), gradient.stride(), strict=True)
+    return any(one != other for size, one, other in strides if size != 1)
 
 
 def _allocating_meta(code: ModuleType) -> AbstractContextManager[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -19,6 +20,8 @@ from autockpt.measure.peak import measure_peak
 from autockpt.options import Options
 
 FLOATS = 4
+SCALARS = 2**15
+"""What autograd allocates between the passes, at most."""
 
 
 def wrapper(source: str, arguments: dict[str, int], results: list[str], device: str = "cpu") -> Wrapper:
@@ -68,6 +71,47 @@ def test_a_saved_value_is_live_until_its_last_use_in_the_backward() -> None:
     # a and the loss, its tangent, and the largest temporary.
     assert seen.peak_bytes == FLOATS * (100 + 1 + 1 + 500)
     assert seen.in_backward
+
+
+TRANSPOSED = """
+def call(args):
+    x, tangent = args
+    args.clear()
+    g = empty_strided_cpu((20, 30), STRIDES, torch.float32)
+    return (g,)
+"""
+
+
+@pytest.mark.parametrize(("strides", "others"), [((30, 1), 1 + 1), ((1, 20), 1 + 20 * 30)])
+def test_a_gradient_in_another_layout_than_its_parameter_is_copied_after_the_backward(
+    strides: tuple[int, int], others: int
+) -> None:
+    forward = wrapper(FORWARD.replace("1000", "10"), {"x": 1}, ["loss", "x", "a"])
+    backward = wrapper(TRANSPOSED.replace("STRIDES", str(strides)), {"x": 1, "t": 1}, ["g"])
+    parameter = [torch.empty(20, 30)]
+    seen = dry_run(replace(forward, examples=parameter), replace(backward, examples=[*parameter, torch.empty(1)]), 1, 1)
+    # Beside the gradient the loss, and its tangent in the backward; or after it, when that is freed, the copy.
+    assert seen.backward_bytes == FLOATS * (20 * 30 + others)
+
+
+@pytest.mark.inductor
+def test_a_step_that_ends_with_the_copy_of_a_gradient_stays_within_its_dry_run() -> None:
+    weight = nn.Parameter(torch.randn(512, 512))
+    torch._dynamo.reset()
+    first = torch.compile(
+        lambda: weight.t().contiguous().view(-1)[:4].sum(), backend="autockpt", options={"memory_budget": 1.0}
+    )
+    first().backward()
+    made = autockpt.decisions()[-1]
+
+    def step() -> None:
+        weight.grad = None
+        first().backward()
+
+    measured = measure_peak(step, torch.device("cpu")) + weight.nbytes
+    assert measured > 2.9 * weight.nbytes
+    assert made.compiled_bytes is not None
+    assert measured <= made.compiled_bytes + SCALARS
 
 
 def test_the_workspace_of_an_extern_kernel_is_added_and_named() -> None:
