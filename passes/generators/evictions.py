@@ -11,7 +11,6 @@ from functools import cached_property
 from math import inf
 
 from autockpt.passes.forecast import Candidate
-from autockpt.passes.generators.evictor import Evictor
 from autockpt.passes.generators.generator import Cuts, by_peak, faster
 from autockpt.passes.generators.space import SearchSpace
 from autockpt.passes.generators.two_level import TwoLevel
@@ -67,12 +66,10 @@ class Descent:
     """The plans of one descent, each with a lower peak than all before it; made as far as somebody needs them."""
 
     def __init__(self, space: SearchSpace, start: Plan, others: tuple[Descent, ...] = ()) -> None:
-        """`others`: a peak above the lowest of theirs is of no use, so there is no step towards one."""
+        """`others`: descents of the same graph. This one stops where it will not end below their lowest peak."""
         problem = space.problem
         self._space, self._most_steps = space, space.effort.eviction_steps
-        self._steps = enumerate(
-            Evictor(problem, space.evaluator.simulator)(replace(start, offloaded=()), self._most_steps), 1
-        )
+        self._steps = enumerate(space.evictor(replace(start, offloaded=()), self._most_steps), 1)
         # One more forward than at the start: two-level plans reach as low with less.
         one_forward = sum(problem.seconds[name] for name in problem.graph.required_forward)
         self._most_seconds = space.evaluator.simulator.recompute_seconds(start) + one_forward

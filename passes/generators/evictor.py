@@ -28,9 +28,8 @@ _LEAST_SECONDS = 1e-12
 class Evictor:
     """Eviction steps for plans of one problem."""
 
-    def __init__(self, problem: Problem, simulator: Simulator) -> None:
-        self._problem, self._simulator = problem, simulator
-        self._writer = PlanWriter(problem)
+    def __init__(self, problem: Problem, simulator: Simulator, writer: PlanWriter) -> None:
+        self._problem, self._simulator, self._writer = problem, simulator, writer
         self._values = problem.graph.by_name
         self._reads = {v.name: self._without_views(v.inputs) for v in problem.graph.values if v.kind is not Kind.VIEW}
         self._position = {value.name: number for number, value in enumerate(problem.graph.values)}

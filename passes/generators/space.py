@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from autockpt.passes.forecast import Candidate, Evaluator
 from autockpt.passes.generators.cuts import CutHull
+from autockpt.passes.generators.evictor import Evictor
 from autockpt.passes.generators.hosting import with_tagged
 from autockpt.passes.intervals import HostedBound, HostedIntervals, IntervalSearch
 from autockpt.passes.problem import PlanWriter, Problem, boundary_bytes, may_offload
@@ -91,6 +92,10 @@ class SearchSpace:
     @cached_property
     def writer(self) -> PlanWriter:
         return PlanWriter(self.problem)
+
+    @cached_property
+    def evictor(self) -> Evictor:
+        return Evictor(self.problem, self.evaluator.simulator, self.writer)
 
     @cached_property
     def hull(self) -> CutHull:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from declined_copies import DECLINED, layers, linked_profile
 from torch import nn
 
 import autockpt
@@ -25,18 +27,11 @@ Linked = Callable[..., str]
 def linked(tmp_path: Path) -> Linked:
     """The path of a CPU profile with a link to a host."""
 
-    def write(bytes_per_second: float, latency_seconds: float = 0.0) -> str:
-        rates = dict.fromkeys(("device_to_host_bytes_per_second", "host_to_device_bytes_per_second"), bytes_per_second)
-        path = tmp_path / "linked.json"
-        path.write_text(profile_json(replace(load_profile("cpu"), copy_latency_seconds=latency_seconds, **rates)))
-        return str(path)
-
-    return write
+    return partial(linked_profile, tmp_path)
 
 
 def planned(device: str, memory_budget: float | int = 0.3, **options: Any) -> dict[str, Any]:
-    layers = [layer for _ in range(4) for layer in (nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 64))]
-    model, x = nn.Sequential(*layers), torch.randn(256, 64)
+    model, x = layers()
     options.setdefault("offload", True)
     return autockpt.analyze(model, x, memory_budget=memory_budget, device=device, **options).report
 
@@ -70,15 +65,7 @@ def test_an_analysis_that_was_not_asked_says_nothing_of_it(linked: Linked) -> No
     assert "offloaded" not in render(report, 120)
 
 
-@pytest.mark.parametrize(
-    ("link", "budget", "sentence"),
-    [
-        pytest.param((1e4, 0.0), 0.3, "shorter than its two copies", id="short gap"),
-        pytest.param((5e8, 0.0), 0.3, "take longer than recomputing", id="slow link"),
-        pytest.param((1e12, 1.0), 0.3, "more than half of a copy would be latency", id="small tensors"),
-        pytest.param((1e12, 0.0), 1.0, "the fastest plan fits without it", id="fits"),
-    ],
-)
+@pytest.mark.parametrize(("link", "budget", "sentence"), DECLINED)
 def test_a_report_says_why_nothing_is_offloaded(
     link: tuple[float, float], budget: float, sentence: str, linked: Linked
 ) -> None:

@@ -25,7 +25,7 @@ def test_every_plan_of_a_descent_runs_and_has_the_peak_it_says(seeds: range) -> 
     for seed in seeds:
         posed = sketch(seed).problem
         simulator = Simulator(posed)
-        for plan, peak_bytes in Evictor(posed, simulator)(Frontier(posed).fastest.plan, steps=12):
+        for plan, peak_bytes in Evictor(posed, simulator, PlanWriter(posed))(Frontier(posed).fastest.plan, steps=12):
             verify(posed, plan)
             assert Simulator(posed).peak_bytes(plan) == peak_bytes
 
@@ -34,7 +34,7 @@ def test_a_descent_from_everything_saved_goes_below_what_one_recomputation_each_
     """A chain of 16 with one recomputation each holds 9 or more; thinned and rebuilt twice it holds fewer."""
     posed = problem(chain(16))
     start = schedule(posed.graph, [f"f{n}" for n in range(16)], traced_order(posed.graph))
-    descent = list(Evictor(posed, Simulator(posed))(start, steps=60))
+    descent = list(Evictor(posed, Simulator(posed), PlanWriter(posed))(start, steps=60))
     lowest, peak_bytes = min(descent, key=lambda step: step[1])
     assert peak_bytes < 0.5 * Simulator(posed).peak_bytes(start)
     assert len(set(lowest.backward)) < len(lowest.backward)
